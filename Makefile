@@ -1,0 +1,51 @@
+# On a fresh machine with only Python and pip:
+#   make demo    install into .venv and decode some text on the CPU
+#   make test    install into .venv and run every check: lint, types, import contracts, tests
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
+WORKERS ?= 2
+
+.PHONY: demo test lint types contracts tests format overhead clean
+
+demo: $(VENV)/.ready
+	$(BIN)/python examples/demo.py
+
+test: lint types contracts tests
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.ready-dev
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --cov --cov-report=term --cov-report=json:$(VENV)/coverage.json
+	$(BIN)/python tests/coverage_floor.py $(VENV)/coverage.json 95 search engine
+
+format: $(VENV)/.ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+overhead: $(VENV)/.ready
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage build dist
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	$(INSTALL) -e '.[dev]'
+	touch $@

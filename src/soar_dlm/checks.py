@@ -1,0 +1,28 @@
+"""One-line checks of settings, worded for the person who set them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from soar_dlm.errors import SettingsError
+
+
+def whole_number(name: str, value: Any, at_least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise SettingsError(f"{name} must be a whole number of at least {at_least}, not {value!r}.")
+
+
+def real_number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
+    """``value`` must lie in [low, high], or in (low, high] with ``open_low``."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if not number or value > high or value < low or (open_low and value == low):
+        raise SettingsError(f"{name} must be {_interval(low, high, open_low)}, not {value!r}.")
+
+
+def _interval(low: float, high: float, open_low: bool) -> str:
+    if math.isinf(low):
+        return f"a number of at most {high:g}"
+    if math.isinf(high):
+        return f"a number {'above' if open_low else 'of at least'} {low:g}"
+    return f"a number {'above' if open_low else 'from'} {low:g} {'and at most' if open_low else 'to'} {high:g}"

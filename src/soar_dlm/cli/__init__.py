@@ -1,0 +1,1 @@
+"""The command ``soar``. Nothing here imports PyTorch before a model is asked for."""

@@ -1,0 +1,44 @@
+"""Figures over one or many results, as ``--stats`` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from soar_dlm.lm import Result
+
+
+class Totals:
+    """Sums over results, so that a long run keeps no result in memory."""
+
+    def __init__(self) -> None:
+        self.prompts = self.steps = self.forwards = 0
+        self.tokens = self.confidence = 0.0
+        self.reasons: set[str] = set()
+
+    def add(self, result: Result) -> None:
+        committed = result.tokens_per_forward * result.forwards
+        self.prompts += 1
+        self.steps += result.steps
+        self.forwards += result.forwards
+        self.tokens += committed
+        self.confidence += result.mean_confidence * committed
+        self.reasons.add(result.finish_reason)
+
+    def table(self, seconds: float) -> Table:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), style="dim")
+        rows = {
+            "prompts": f"{self.prompts}",
+            "steps": f"{self.steps}",
+            "forwards": f"{self.forwards}",
+            "tokens per forward": f"{self.tokens / max(self.forwards, 1):.2f}",
+            "mean confidence": f"{self.confidence / max(self.tokens, 1):.4f}",
+            "ended by": ", ".join(sorted(self.reasons)) or "-",
+            "seconds": f"{seconds:.2f}",
+            "tokens per second": f"{self.tokens / seconds:.1f}",
+        }
+        for name, value in rows.items():
+            table.add_row(name, value)
+        return table

@@ -1,0 +1,131 @@
+"""One forward for all candidates of all requests, and one transfer back to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from soar_dlm.models.masked_lm import MaskedLM, Rows
+from soar_dlm.search.candidate import Bools, Floats, Ints, Reading
+from soar_dlm.search.confidence import get_metric
+from soar_dlm.search.sampling import Sampling, read
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """How logits become tokens and confidences; positions with equal settings are read together."""
+
+    metric: str
+    sampling: Sampling
+    cfg_scale: float
+    banned: tuple[int, ...]
+
+    @property
+    def buffers(self) -> int:
+        """float32 copies of the logits alive at once while reading."""
+        return self.sampling.buffers + (2 if self.cfg_scale else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One candidate's row and the masked positions to read, all in canvas coordinates.
+
+    ``uniforms`` [W] decide the draws when tokens are sampled; ``to_fill`` [L] tells the prompt from the rest.
+    """
+
+    tokens: Ints
+    columns: Ints
+    settings: ReadSettings
+    uniforms: Floats | None
+    to_fill: Bools
+
+    def unconditional(self, mask_id: int) -> Ints:
+        """The row with its prompt masked, for classifier-free guidance."""
+        return np.where(self.to_fill, self.tokens, mask_id)
+
+
+class Reader:
+    """Runs the model and reads its logits.
+
+    1. Rows are sorted by how they are read and left-padded to the longest; guided rows have an unconditional twin.
+    2. The backbone runs once.
+    3. The head runs on the positions asked for, in slices that keep logits and what is made of them in the budget.
+    4. Each slice is reduced to a token and a confidence per position at once; the vocabulary never leaves the device.
+    5. Tokens and confidences of the whole batch come to the host in one transfer.
+    """
+
+    def __init__(self, model: MaskedLM, head_budget: int) -> None:
+        self.model, self.head_budget = model, head_budget
+
+    @torch.inference_mode()
+    def read(self, questions: Sequence[Question]) -> list[Reading]:
+        groups: dict[ReadSettings, int] = {}
+        group_of = [groups.setdefault(question.settings, len(groups)) for question in questions]
+        order = sorted(range(len(questions)), key=group_of.__getitem__)
+        asked = [questions[place] for place in order]
+        hidden = self.model.hidden(self._rows(asked))
+        tokens, confidence = self._to_host(list(self._slices(asked, hidden)))
+        ends = np.cumsum([question.columns.size for question in asked])
+        readings: list[Reading | None] = [None] * len(questions)
+        for place, question, end in zip(order, asked, ends, strict=True):
+            part = slice(end - question.columns.size, end)
+            readings[place] = Reading(question.columns, tokens[part].astype(np.int64), confidence[part])
+        return [reading for reading in readings if reading is not None]
+
+    def _rows(self, asked: Sequence[Question]) -> Rows:
+        guided = [question for question in asked if question.settings.cfg_scale]
+        canvases = [question.tokens for question in asked]
+        canvases += [question.unconditional(self.model.facts.mask_id) for question in guided]
+        columns = [question.columns for question in (*asked, *guided)]
+        longest = max(canvas.size for canvas in canvases)
+        padding = np.array([longest - canvas.size for canvas in canvases])
+        ids = np.full((len(canvases), longest), self.model.facts.pad_id, dtype=np.int64)
+        for row, canvas in enumerate(canvases):
+            ids[row, padding[row] :] = canvas
+        device = self.model.device
+        return Rows(
+            ids=torch.from_numpy(ids).to(device),
+            padding=torch.from_numpy(padding).to(device) if padding.any() else None,
+            row=torch.from_numpy(np.repeat(np.arange(len(columns)), [part.size for part in columns])).to(device),
+            column=torch.from_numpy(
+                np.concatenate([part + pad for part, pad in zip(columns, padding, strict=True)])
+            ).to(device),
+        )
+
+    def _slices(self, asked: Sequence[Question], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Tokens and confidences, slice by slice, in the order of the questions' positions."""
+        start, twin = 0, sum(question.columns.size for question in asked)
+        for settings, members in groupby(asked, key=lambda question: question.settings):
+            group = list(members)
+            size = sum(question.columns.size for question in group)
+            uniforms = self._uniforms(group)
+            step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
+            for low in range(0, size, step):
+                high = min(low + step, size)
+                logits = self.model.head(hidden[start + low : start + high]).float()
+                if settings.cfg_scale:
+                    base = self.model.head(hidden[twin + low : twin + high]).float()
+                    logits = logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
+                    del base
+                if settings.banned:
+                    logits[:, list(settings.banned)] = -torch.inf
+                draws = None if uniforms is None else uniforms[low:high]
+                yield read(logits, get_metric(settings.metric), settings.sampling, draws)
+                del logits
+            start += size
+            twin += size if settings.cfg_scale else 0
+
+    def _uniforms(self, group: Sequence[Question]) -> Tensor | None:
+        drawn = [question.uniforms for question in group if question.uniforms is not None]
+        return torch.from_numpy(np.concatenate(drawn)).to(self.model.device) if drawn else None
+
+    def _to_host(self, parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Ints, Floats]:
+        tokens = torch.cat([part[0] for part in parts]).to(torch.int32)
+        confidence = torch.cat([part[1] for part in parts]).to(torch.float32)
+        packed = torch.stack([tokens, confidence.view(torch.int32)]).cpu().numpy()
+        return packed[0], packed[1].view(np.float32)

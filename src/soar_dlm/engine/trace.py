@@ -1,0 +1,85 @@
+"""What happened in a decoding, step by step: made by the engine, read by streams, files and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from soar_dlm.search.candidate import Candidate, Mode
+
+
+@dataclass(frozen=True)
+class BeamEntry:
+    """A candidate that survived a step.
+
+    ``origin`` is its parent's place in the beam of the step before; ``positions`` are canvas positions committed in
+    this step with their ``tokens`` and ``confidence``; ``left`` counts the positions still masked.
+    """
+
+    mode: Mode
+    origin: int
+    positions: tuple[int, ...]
+    tokens: tuple[int, ...]
+    confidence: tuple[float, ...]
+    rank: float
+    left: int
+
+    @classmethod
+    def of(cls, candidate: Candidate, rank: float) -> BeamEntry:
+        last = candidate.last
+        return cls(
+            mode=last.mode,
+            origin=last.origin,
+            positions=tuple(last.positions.tolist()),
+            tokens=tuple(last.tokens.tolist()),
+            confidence=tuple(last.confidence.tolist()),
+            rank=rank,
+            left=int(candidate.open.sum()),
+        )
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One denoising step: how many candidates were run, and the beam after it, best first."""
+
+    step: int
+    forwards: int
+    beam: tuple[BeamEntry, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All steps of a request; the answer is the first entry of the last beam."""
+
+    steps: tuple[StepRecord, ...] = field(default=())
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def path(self) -> list[BeamEntry]:
+        """What each step did on the way to the answer, first step first."""
+        place, entries = 0, []
+        for record in reversed(self.steps):
+            entry = record.beam[place]
+            entries.append(entry)
+            place = entry.origin
+        return entries[::-1]
+
+    def confidence_at(self) -> dict[int, float]:
+        """Canvas position -> confidence with which the answer's token was committed there."""
+        return {at: sure for entry in self.path() for at, sure in zip(entry.positions, entry.confidence, strict=True)}
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(record) for record in self.steps]
+
+    @classmethod
+    def from_json(cls, steps: Sequence[dict[str, Any]]) -> Trace:
+        def entry(raw: dict[str, Any]) -> BeamEntry:
+            lists = {name: tuple(raw[name]) for name in ("positions", "tokens", "confidence")}
+            return BeamEntry(**{**raw, **lists})
+
+        return cls(tuple(StepRecord(s["step"], s["forwards"], tuple(map(entry, s["beam"]))) for s in steps))

@@ -1,0 +1,89 @@
+"""Every error a user can cause, each with a message that says what to do.
+
+SoarError
+├── SettingsError (ValueError)      a setting is out of range or of the wrong kind
+│   ├── UnknownName                 no strategy, metric, model or option of that name; suggests the nearest
+│   └── DuplicateName               two packages register the same name
+├── PromptError (ValueError)        a prompt or canvas that cannot be decoded
+│   └── PromptTooLong               prompt and canvas together exceed the model's context
+├── CheckpointError                 a checkpoint that cannot be found, read or trusted
+│   ├── WeightsMismatch             weights are missing, unexpected or of the wrong shape
+│   ├── NoMaskToken                 the model names no mask token
+│   └── NoTokenizer                 text was asked of a checkpoint without a tokenizer
+├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
+├── InputFileError                  the command cannot read or write a file
+└── MissingExtra (ImportError)      an optional dependency is not installed
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SoarError(Exception):
+    """Base of all errors this package raises on purpose."""
+
+
+class SettingsError(SoarError, ValueError):
+    pass
+
+
+class UnknownName(SettingsError):
+    """``kind`` has no entry called ``name``; the message lists what there is and suggests the nearest."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = difflib.get_close_matches(str(name).lower(), self.known, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"There is no {kind} {name!r}.{hint} Choose from: {', '.join(self.known) or 'none'}.")
+
+    def __reduce__(self) -> tuple[type[UnknownName], tuple[str, object, list[str]]]:
+        return type(self), (self.kind, self.name, self.known)
+
+
+class DuplicateName(SettingsError):
+    pass
+
+
+class PromptError(SoarError, ValueError):
+    pass
+
+
+class PromptTooLong(PromptError):
+    pass
+
+
+class CheckpointError(SoarError):
+    pass
+
+
+class WeightsMismatch(CheckpointError):
+    pass
+
+
+class NoMaskToken(CheckpointError):
+    pass
+
+
+class NoTokenizer(CheckpointError):
+    pass
+
+
+class NonFiniteLogits(SoarError, ArithmeticError):
+    pass
+
+
+class InputFileError(SoarError):
+    pass
+
+
+class MissingExtra(SoarError, ImportError):
+    """An optional dependency is missing; the message is its install line."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra, self.purpose = package, extra, purpose
+        super().__init__(f"{purpose} needs the package {package!r}. Install it with: pip install 'soar-dlm[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
+        return type(self), (self.package, self.extra, self.purpose)

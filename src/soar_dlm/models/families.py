@@ -1,0 +1,150 @@
+"""The model families, one table entry each: which stock transformers class runs them, and what their names mean.
+
+LLaDA is a Llama and Dream is a Qwen2 that look both ways: with ``config.is_causal = False`` transformers' own classes
+give the published code's logits, so no modelling code is copied and no remote code is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from soar_dlm.errors import CheckpointError
+
+Config = dict[str, Any]
+
+PAPER_THRESHOLDS = {"probability": 0.95, "margin": 0.9, "neg_entropy": -0.1}
+
+
+@dataclass(frozen=True)
+class Family:
+    """How checkpoints of one kind are read.
+
+    ``model_class`` is a class of transformers; ``make_config`` turns a checkpoint's config.json into its keyword
+    arguments. ``weight_names`` are pattern -> replacement pairs from checkpoint names to the class's names, with one
+    capture group at most. ``predicts_next`` marks models whose output at position i speaks of position i + 1.
+    ``mask_tokens`` and ``end_tokens`` are looked up in the tokenizer; ``ignored_weights`` may go unused.
+    """
+
+    name: str
+    title: str
+    model_types: tuple[str, ...]
+    model_class: str
+    tokenizer_class: str
+    examples: tuple[str, ...]
+    make_config: Callable[[Config], Config] | None = None
+    weight_names: Mapping[str, str] = field(default_factory=dict)
+    predicts_next: bool = False
+    mask_tokens: tuple[str, ...] = ()
+    end_tokens: tuple[str, ...] = ()
+    ignored_weights: tuple[str, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=lambda: PAPER_THRESHOLDS)
+
+
+def _llada_config(config: Config) -> Config:
+    required = {
+        "block_type": "llama",
+        "layer_norm_type": "rms",
+        "activation_type": "silu",
+        "rope": True,
+        "alibi": False,
+        "include_bias": False,
+        "include_qkv_bias": False,
+        "input_emb_norm": False,
+        "attention_layer_norm": False,
+        "scale_logits": False,
+    }
+    for key, value in required.items():
+        if config.get(key, value) != value:
+            raise CheckpointError(
+                f"This LLaDA checkpoint has {key}={config[key]!r}; only {value!r}, as in the published LLaDA models, "
+                "can be run."
+            )
+    heads = config["n_heads"]
+    kv_heads = config.get("n_kv_heads") or (1 if config.get("multi_query_attention") else heads)
+    return {
+        "vocab_size": config.get("embedding_size") or config["vocab_size"],
+        "hidden_size": config["d_model"],
+        "intermediate_size": config.get("mlp_hidden_size") or config["mlp_ratio"] * config["d_model"],
+        "num_hidden_layers": config["n_layers"],
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": config["max_sequence_length"],
+        "rms_norm_eps": config.get("rms_norm_eps", 1e-5),
+        "rope_parameters": {"rope_type": "default", "rope_theta": config.get("rope_theta", 10000.0)},
+        "tie_word_embeddings": config.get("weight_tying", False),
+        **{key: config.get(key) for key in ("bos_token_id", "eos_token_id", "pad_token_id")},
+    }
+
+
+def _dream_config(config: Config) -> Config:
+    own = {"model_type", "architectures", "auto_map", "transformers_version", "torch_dtype", "dtype"}
+    return {key: value for key, value in config.items() if key not in own}
+
+
+def _llada_weight_names() -> dict[str, str]:
+    top = {"wte": "model.embed_tokens", "ln_f": "model.norm", "ff_out": "lm_head"}
+    block = {
+        "q_proj": "self_attn.q_proj",
+        "k_proj": "self_attn.k_proj",
+        "v_proj": "self_attn.v_proj",
+        "attn_out": "self_attn.o_proj",
+        "ff_proj": "mlp.gate_proj",
+        "up_proj": "mlp.up_proj",
+        "ff_out": "mlp.down_proj",
+        "attn_norm": "input_layernorm",
+        "ff_norm": "post_attention_layernorm",
+    }
+    names = {rf"^model\.transformer\.{ours}\.": f"{theirs}." for ours, theirs in top.items()}
+    for ours, theirs in block.items():
+        names[rf"^model\.transformer\.blocks\.(\d+)\.{ours}\."] = rf"model.layers.\1.{theirs}."
+    return names
+
+
+LLADA = Family(
+    name="llada",
+    title="LLaDA (Base, Instruct, 1.5)",
+    model_types=("llada",),
+    model_class="LlamaForCausalLM",
+    tokenizer_class="PreTrainedTokenizerFast",
+    examples=("GSAI-ML/LLaDA-8B-Base", "GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5"),
+    make_config=_llada_config,
+    weight_names=_llada_weight_names(),
+    mask_tokens=("<|mdm_mask|>",),
+    end_tokens=("<|endoftext|>", "<|eot_id|>"),
+)
+
+DREAM = Family(
+    name="dream",
+    title="Dream (Base, Instruct, Coder and fine-tunes)",
+    model_types=("Dream", "dream"),
+    model_class="Qwen2ForCausalLM",
+    tokenizer_class="Qwen2Tokenizer",
+    examples=("Dream-org/Dream-v0-Base-7B", "Dream-org/Dream-v0-Instruct-7B", "Dream-org/Dream-Coder-v0-Instruct-7B"),
+    make_config=_dream_config,
+    predicts_next=True,
+    mask_tokens=("<|mask|>",),
+    end_tokens=("<|endoftext|>", "<|im_end|>"),
+    thresholds={**PAPER_THRESHOLDS, "probability": 0.9},
+)
+
+MASKED_LM = Family(
+    name="masked-lm",
+    title="Any AutoModelForMaskedLM (BERT, RoBERTa, ModernBERT, ...)",
+    model_types=(),
+    model_class="AutoModelForMaskedLM",
+    tokenizer_class="AutoTokenizer",
+    examples=("google-bert/bert-base-uncased", "FacebookAI/roberta-base", "answerdotai/ModernBERT-large"),
+    ignored_weights=(r"^cls\.seq_relationship\.", r"(^|\.)pooler\.", r"\.position_ids$", r"^nsp_head\."),
+)
+
+FAMILIES = (LLADA, DREAM, MASKED_LM)
+
+
+def family_of(config: Config) -> Family:
+    """The family that a checkpoint's config.json belongs to; unknown types are left to the last, the generic one."""
+    for family in FAMILIES:
+        if config.get("model_type") in family.model_types:
+            return family
+    return MASKED_LM

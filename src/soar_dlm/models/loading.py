@@ -1,0 +1,254 @@
+"""From a name to a running model: a Hub id, a local folder, or a model that comes with the package."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from transformers.utils import cached_file
+
+from soar_dlm.errors import (
+    CheckpointError,
+    MissingExtra,
+    NoMaskToken,
+    SettingsError,
+    UnknownName,
+    WeightsMismatch,
+)
+from soar_dlm.models.embedded import embedded_folder, embedded_names
+from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
+from soar_dlm.models.masked_lm import ModelFacts, TransformersLM, first_position
+from soar_dlm.models.text import Text
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded model with what belongs to it; ``text`` is None where there are no tokenizer files."""
+
+    name: str
+    family: Family
+    model: TransformersLM
+    text: Text | None
+
+
+def load_checkpoint(
+    name: str,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    device_map: Any = None,
+    quantization_config: Any = None,
+    revision: str | None = None,
+    attn_implementation: str | None = None,
+    mask_token_id: int | None = None,
+) -> Checkpoint:
+    """Read a checkpoint: safetensors only, stock classes only, no remote code.
+
+    ``device`` defaults to the first accelerator, else the CPU. ``dtype`` defaults to float32 on a CPU and to the
+    checkpoint's own type elsewhere. The rest goes to transformers as it is.
+    """
+    if device is not None and device_map is not None:
+        raise SettingsError("Give either device (one place) or device_map (several), not both.")
+    if device_map is not None and find_spec("accelerate") is None:
+        raise MissingExtra("accelerate", "accelerate", "device_map")
+    target = _device(device)
+    source = name if _is_hub_id(name) else embedded_folder(name) or str(Path(name).expanduser())
+    hub = {"revision": revision} if revision is not None else {}
+    options: dict[str, Any] = {
+        "dtype": _dtype(dtype, target if device_map is None else None),
+        "device_map": device_map,
+        "quantization_config": quantization_config,
+        "attn_implementation": attn_implementation,
+    }
+    with _quiet(), _readable_errors(name):
+        raw, _ = transformers.PretrainedConfig.get_config_dict(source, **hub)
+        family = family_of(raw)
+        tokenizer = _tokenizer(source, family, hub)
+        config, model_class = _config_and_class(name, family, raw)
+        given = {key: value for key, value in options.items() if value is not None}
+        model, report = model_class.from_pretrained(
+            source,
+            config=config,
+            key_mapping=dict(family.weight_names) or None,
+            use_safetensors=True,
+            output_loading_info=True,
+            **given,
+            **hub,
+        )
+    _check_weights(name, family, report)
+    if device_map is None and quantization_config is None:
+        model.to(target)
+    facts = _facts(name, family, raw, model, tokenizer, mask_token_id)
+    text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
+    return Checkpoint(name, family, TransformersLM(model, facts, predicts_next=family.predicts_next), text)
+
+
+def _is_hub_id(name: str) -> bool:
+    if name in embedded_names() or Path(name).expanduser().is_dir():
+        return False
+    if difflib.get_close_matches(name, embedded_names(), n=1, cutoff=0.8):
+        raise UnknownName("embedded model", name, embedded_names())
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith((".", "~")):
+        raise CheckpointError(f"There is no folder {name!r}. Check the path, or give a Hub id such as owner/model.")
+    return True
+
+
+def _device(device: str | torch.device | None) -> torch.device:
+    if device is None:
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator or torch.device("cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise SettingsError(f"Device {str(device)!r} cannot be used here: {error}") from error
+
+
+def _dtype(dtype: str | torch.dtype | None, device: torch.device | None) -> str | torch.dtype:
+    if dtype is None:
+        return torch.float32 if device is not None and device.type == "cpu" else "auto"
+    if dtype == "auto" or isinstance(dtype, torch.dtype):
+        return dtype
+    if dtype not in DTYPES:
+        raise UnknownName("dtype", dtype, [*DTYPES, "auto"])
+    return DTYPES[dtype]
+
+
+def config_for(family: Family, raw: dict[str, Any]) -> transformers.PretrainedConfig:
+    """The stock config of a LLaDA or Dream checkpoint, set to look both ways."""
+    assert family.make_config is not None
+    model_class = getattr(transformers, family.model_class)
+    try:
+        config: transformers.PretrainedConfig = model_class.config_class(**family.make_config(raw))
+    except KeyError as error:
+        raise CheckpointError(f"config.json names a {family.name} model but lacks {error}.") from error
+    config.is_causal = False
+    config.use_cache = False
+    return config
+
+
+def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[Any, Any]:
+    if family is not MASKED_LM:
+        config = config_for(family, raw)
+        config.dtype = raw.get("dtype", raw.get("torch_dtype"))
+        return config, getattr(transformers, family.model_class)
+    kind = raw.get("model_type")
+    supported = f"Supported: {'; '.join(family.title for family in FAMILIES)}."
+    if kind not in transformers.CONFIG_MAPPING:
+        raise CheckpointError(
+            f"{name!r} has model type {kind!r}, which would need code from the checkpoint; that is never run. "
+            f"{supported}"
+        )
+    config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
+    if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING or config.is_encoder_decoder:
+        raise CheckpointError(f"{name!r} is a {kind!r} model, which does not fill masks. {supported}")
+    return config, transformers.AutoModelForMaskedLM
+
+
+def _tokenizer(source: str, family: Family, hub: dict[str, Any]) -> Any:
+    present = (
+        cached_file(source, file, _raise_exceptions_for_missing_entries=False, **hub) for file in TOKENIZER_FILES
+    )
+    if not any(present):
+        return None
+    return getattr(transformers, family.tokenizer_class).from_pretrained(source, **hub)
+
+
+def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
+    unexpected = [
+        key for key in report["unexpected_keys"] if not any(re.search(p, key) for p in family.ignored_weights)
+    ]
+    shapes = [str(entry[0] if isinstance(entry, tuple) else entry) for entry in report["mismatched_keys"]]
+    problems = {"missing": report["missing_keys"], "unexpected": unexpected, "of another shape": shapes}
+    told = "; ".join(f"{len(keys)} {what} ({_some(keys)})" for what, keys in problems.items() if keys)
+    if told:
+        raise WeightsMismatch(
+            f"The weights of {name!r} do not fit its config.json: {told}. Download the checkpoint again, or check that "
+            f"it is a complete {family.title} checkpoint."
+        )
+
+
+def _some(keys: Any, most: int = 3) -> str:
+    ordered = sorted(keys)
+    return ", ".join(ordered[:most]) + (", ..." if len(ordered) > most else "")
+
+
+def _facts(
+    name: str, family: Family, raw: dict[str, Any], model: Any, tokenizer: Any, mask_token_id: int | None
+) -> ModelFacts:
+    vocabulary: dict[str, int] = tokenizer.get_vocab() if tokenizer is not None else {}
+    size = model.config.vocab_size
+    named_masks = [vocabulary[token] for token in family.mask_tokens if token in vocabulary]
+    masks = [mask_token_id, raw.get("mask_token_id"), getattr(tokenizer, "mask_token_id", None), *named_masks]
+    mask = next((token for token in masks if token is not None), None)
+    if mask is None:
+        raise NoMaskToken(
+            f"{name!r} names no mask token, neither in config.json nor in its tokenizer. "
+            "If it has one, pass its id as mask_token_id."
+        )
+    if not 0 <= mask < size:
+        raise NoMaskToken(f"Mask token id {mask} of {name!r} is outside the vocabulary of {size}; pass mask_token_id.")
+    ends: list[int] = []
+    generation = getattr(model, "generation_config", None)
+    for value in (
+        raw.get("eos_token_id"),
+        getattr(tokenizer, "eos_token_id", None),
+        getattr(generation, "eos_token_id", None),
+    ):
+        ends += value if isinstance(value, list) else [] if value is None else [value]
+    ends += [vocabulary[token] for token in family.end_tokens if token in vocabulary]
+    end_ids = tuple(dict.fromkeys(token for token in ends if 0 <= token < size))
+    pads = [raw.get("pad_token_id"), getattr(tokenizer, "pad_token_id", None), *end_ids, 0]
+    pad = next(token for token in pads if token is not None and 0 <= token < size)
+    longest = getattr(model.config, "max_position_embeddings", None)
+    return ModelFacts(
+        vocab_size=size,
+        mask_id=mask,
+        pad_id=pad,
+        filler_id=end_ids[0] if end_ids else pad,
+        end_ids=end_ids,
+        context=longest - first_position(model.base_model) if longest else None,
+        thresholds=family.thresholds,
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Loading bars only where someone watches, and no warnings about what is checked here anyway."""
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _readable_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(
+            f"Could not load {name!r}: {first_line} Give a local folder, a Hub id whose weights are safetensors, "
+            f"or an embedded model ({', '.join(embedded_names())})."
+        ) from error
+    except RuntimeError as error:
+        raise WeightsMismatch(f"The weights of {name!r} do not fit its config.json: {error}") from error

@@ -1,0 +1,135 @@
+"""A masked language model as the engine sees it: rows of token ids in, logits at the positions asked for out."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What the engine must know about a model besides how to run it.
+
+    ``end_ids`` end a text, the first of them is the EOS; empty if the model has none. ``filler_id`` fills what is left
+    of a canvas that ended early. ``context`` is the longest row, None if there is no limit.
+    """
+
+    vocab_size: int
+    mask_id: int
+    pad_id: int
+    filler_id: int
+    end_ids: tuple[int, ...] = ()
+    context: int | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A left-padded batch and the places in it whose logits are wanted.
+
+    ``ids`` [R, L]; ``padding`` [R] counts the pads at the start of each row, None if there are none;
+    ``row`` and ``column`` [P] name the places.
+    """
+
+    ids: Tensor
+    padding: Tensor | None
+    row: Tensor
+    column: Tensor
+
+
+class MaskedLM(Protocol):
+    """Anything that can be decoded. The two halves are apart so that the head runs on few positions, in slices."""
+
+    @property
+    def facts(self) -> ModelFacts: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def hidden(self, rows: Rows) -> Tensor:
+        """The state from which the head predicts each place: [P, D]."""
+        ...
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits aligned with the places asked for: [S, D] -> [S, V]."""
+        ...
+
+
+class _GivenStates(nn.Module):
+    """Stands where a model had its backbone, so that calling the model runs only what comes after it."""
+
+    def forward(self, inputs_embeds: Tensor, **ignored: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
+        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
+
+
+class TransformersLM:
+    """A stock transformers model, cut into backbone and head.
+
+    1. The backbone runs all rows with a padding mask and position ids that start at 0 after the padding.
+    2. ``predicts_next`` models (Dream) say at position i what comes at i + 1: the state is taken one place to the left,
+       at the first real token from its own place. This is the only spot that knows of the shift.
+    3. The head is whatever the model computes from the backbone's states, run on the places asked for alone.
+    """
+
+    def __init__(self, model: Any, facts: ModelFacts, *, predicts_next: bool = False) -> None:
+        model.eval()
+        for module in model.modules():
+            if hasattr(module, "is_causal"):
+                module.is_causal = False  # attention kernels that get no mask go by this flag
+        self.backbone = model.base_model
+        setattr(model, model.base_model_prefix, _GivenStates())
+        self._rest = model
+        self._facts = facts
+        self._predicts_next = predicts_next
+        self._takes_positions = "position_ids" in inspect.signature(self.backbone.forward).parameters
+        self._first_position = first_position(self.backbone)
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self._facts
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = next(self.backbone.parameters()).device
+        return device
+
+    @torch.inference_mode()
+    def hidden(self, rows: Rows) -> Tensor:
+        ids, column, padding = rows.ids, rows.column, rows.padding
+        length = ids.shape[1]
+        places = torch.arange(length, device=ids.device).expand(ids.shape)
+        inputs: dict[str, Tensor] = {}
+        if padding is None:
+            padding = torch.zeros_like(ids[:, 0])
+        elif self._takes_positions:
+            inputs["attention_mask"] = (places >= padding.unsqueeze(1)).long()
+        else:  # the model counts positions from the left edge itself: give it the padding on the right
+            ids = ids.gather(1, (places + padding.unsqueeze(1)) % length)
+            inputs["attention_mask"] = (places < length - padding.unsqueeze(1)).long()
+            column, padding = column - padding[rows.row], torch.zeros_like(padding)
+        if self._takes_positions:
+            inputs["position_ids"] = (places - padding.unsqueeze(1)).clamp(min=0) + self._first_position
+        states: Tensor = self.backbone(input_ids=ids, **inputs)[0]
+        if self._predicts_next:
+            column = torch.maximum(column - 1, padding[rows.row])
+        return states[rows.row.to(states.device), column.to(states.device)]
+
+    @torch.inference_mode()
+    def head(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self._rest(inputs_embeds=hidden.unsqueeze(0)).logits
+        return logits.squeeze(0)
+
+
+def first_position(backbone: Any) -> int:
+    """The position id of a row's first token: 0, or past the padding index where the model counts as RoBERTa does."""
+    embeddings = getattr(backbone, "embeddings", None)
+    counter = "create_position_ids_from_input_ids"
+    counts_past_padding = hasattr(embeddings, counter) or hasattr(sys.modules[type(embeddings).__module__], counter)
+    return int(embeddings.padding_idx) + 1 if embeddings is not None and counts_past_padding else 0

@@ -1,0 +1,66 @@
+"""A tokenizer that survives whatever a model predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+class Text:
+    """Text to ids and back for one model.
+
+    Ids that the tokenizer does not know (models often have more rows in their head than tokens) read as U+FFFD.
+    """
+
+    def __init__(self, tokenizer: Any, end_ids: Sequence[int]) -> None:
+        self.tokenizer = tokenizer
+        self._ends = frozenset(end_ids)
+        known = tokenizer.get_vocab().values()
+        self._known = frozenset(known)
+        self._special = frozenset(tokenizer.all_special_ids) | self._ends
+        self._before, self._after = self._frame()
+
+    def _frame(self) -> tuple[list[int], list[int]]:
+        """What the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
+        probe = self.tokenizer("a", add_special_tokens=False)["input_ids"]
+        framed = self.tokenizer("a")["input_ids"]
+        for start in range(len(framed) - len(probe) + 1):
+            if framed[start : start + len(probe)] == probe:
+                return framed[:start], framed[start + len(probe) :]
+        return [], []
+
+    def encode(self, text: str) -> tuple[list[int], list[int]]:
+        """Ids of a prompt, and the ids that belong after the text that continues it (such as [SEP])."""
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return [*self._before, *ids], list(self._after)
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], list[int]]:
+        """Ids of a conversation in the model's own chat template, ready for the assistant's turn."""
+        rendered = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return self.tokenizer(rendered, add_special_tokens=False)["input_ids"], []
+
+    @property
+    def has_chat_template(self) -> bool:
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
+    def until_end(self, ids: Sequence[int]) -> list[int]:
+        """Ids before the first end token."""
+        for place, token in enumerate(ids):
+            if token in self._ends:
+                return list(ids[:place])
+        return list(ids)
+
+    def decode(self, ids: Sequence[int], *, keep_special: bool = False) -> str:
+        """Text of ids, without special tokens unless they are asked for."""
+        pieces = []
+        for known, run in groupby(ids, self._known.__contains__):
+            tokens = list(run)
+            if not known:
+                pieces.append(UNKNOWN * len(tokens))
+                continue
+            shown = tokens if keep_special else [token for token in tokens if token not in self._special]
+            pieces.append(self.tokenizer.decode(shown))
+        return "".join(pieces)

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soar_dlm.search.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class AdaptiveParallel(Strategy):
+    """Commit every position above ``threshold``, or the most confident one if there is none (as Fast-dLLM does).
+
+    ``threshold=None`` takes the paper's value for the model and metric.
+    """
+
+    threshold: float | None = None
+    metric: str = "probability"

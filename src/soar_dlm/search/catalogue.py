@@ -1,0 +1,57 @@
+"""Strategies by name, for commands and configuration files; other packages add theirs by entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.registry import Registry
+from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
+
+pbs_parallel = partial(PositionBeam, tokens_per_step=2)
+soar_llada = partial(Soar, released="llada")
+soar_dream = partial(Soar, released="dream")
+
+STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
+    "strategy",
+    "soar_dlm.strategies",
+    {
+        "greedy": "soar_dlm.search.greedy:Greedy",
+        "adaptive": "soar_dlm.search.adaptive_parallel:AdaptiveParallel",
+        "pbs": "soar_dlm.search.position_beam:PositionBeam",
+        "pbs-parallel": "soar_dlm.search.catalogue:pbs_parallel",
+        "soar": "soar_dlm.search.soar:Soar",
+        "soar-llada": "soar_dlm.search.catalogue:soar_llada",
+        "soar-dream": "soar_dlm.search.catalogue:soar_dream",
+    },
+)
+
+
+def make_strategy(name: str, **settings: Any) -> Strategy:
+    """The strategy registered as ``name`` with these settings; a setting it does not have is refused."""
+    factory = STRATEGIES.get(name)
+    kind = factory.func if isinstance(factory, partial) else factory
+    known = [field.name for field in fields(kind)] if is_dataclass(kind) else []
+    for setting in settings:
+        if setting not in known:
+            raise UnknownName(f"setting of strategy {name!r} called", setting, known)
+    strategy = factory(**settings)
+    if not isinstance(strategy, Strategy):
+        raise SettingsError(f"Strategy {name!r} is not a soar_dlm.Strategy; ask its author to subclass it.")
+    return strategy
+
+
+def as_strategy(strategy: Strategy | str | None) -> Strategy:
+    """A strategy given as an object, by name, or left out (SOAR as in the paper)."""
+    if strategy is None:
+        return Soar()
+    if isinstance(strategy, str):
+        return make_strategy(strategy)
+    if not isinstance(strategy, Strategy):
+        raise SettingsError(f"strategy must be a name or a soar_dlm.Strategy such as Soar(), not {strategy!r}.")
+    return strategy

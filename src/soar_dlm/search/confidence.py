@@ -1,0 +1,98 @@
+"""How sure the model is of each masked position: the paper's three unmasking metrics.
+
+This is the one vocabulary-sized part of the search, so it runs where the logits are and works in place.
+Confidence always speaks of the model's own distribution p = softmax(logits) and of the token that would be
+committed, so that a threshold keeps its meaning when tokens are sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from soar_dlm import checks
+from soar_dlm.errors import UnknownName
+
+BLOCK = 256
+"""Columns per block in :func:`most_likely`; any value gives the same answer."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A confidence and the range of values it can take.
+
+    ``measure(shifted [S, V], tokens [S]) -> [S]`` gets logits minus their row maximum and may overwrite them.
+    """
+
+    name: str
+    low: float
+    high: float
+    measure: Callable[[Tensor, Tensor], Tensor]
+
+    def check_threshold(self, threshold: float) -> None:
+        checks.real_number(f"threshold (metric {self.name})", threshold, self.low, self.high)
+
+
+def most_likely(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest logit of each row and its column, the lowest column on ties: [S, V] -> [S], [S].
+
+    Block maxima first, then a look inside the winning block: the same as ``logits.max(-1)``, about five times
+    faster on CPU, where reductions that track an index do not vectorise.
+    """
+    columns = logits.shape[-1]
+    whole = columns - columns % BLOCK
+    peaks = logits[:, :whole].view(len(logits), whole // BLOCK, BLOCK).amax(-1)
+    if whole < columns:
+        peaks = torch.cat([peaks, logits[:, whole:].amax(-1, keepdim=True)], dim=-1)
+    start = peaks.argmax(-1, keepdim=True) * BLOCK
+    inside = (start + torch.arange(BLOCK, device=logits.device)).clamp_(max=columns - 1)
+    within = logits.gather(-1, inside)
+    offset = within.argmax(-1, keepdim=True)
+    return within.gather(-1, offset).squeeze(-1), (start + offset).squeeze(-1)
+
+
+def _at(values: Tensor, tokens: Tensor) -> Tensor:
+    return values.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+
+
+def _probability(shifted: Tensor, tokens: Tensor) -> Tensor:
+    """p[token]; the paper's c = max_v p[v] when the most likely token is chosen."""
+    chosen = _at(shifted, tokens).exp()
+    return chosen / shifted.exp_().sum(-1)
+
+
+def _margin(shifted: Tensor, tokens: Tensor) -> Tensor:
+    """p[token] minus the largest other probability: p(1) - p(2) when the most likely token is chosen."""
+    chosen = _at(shifted, tokens).exp()
+    weights = shifted.exp_()
+    total = weights.sum(-1)
+    others = weights.scatter_(-1, tokens.unsqueeze(-1), 0.0).amax(-1)
+    return (chosen - others) / total
+
+
+def _neg_entropy(shifted: Tensor, tokens: Tensor) -> Tensor:
+    """sum_v p[v] log p[v], whichever token is chosen; 0 for a certain distribution."""
+    shifted.clamp_(min=-1e4)  # keeps 0 * log 0 at 0 for suppressed tokens
+    weights = shifted.exp()
+    total = weights.sum(-1)
+    return weights.mul_(shifted).sum(-1) / total - total.log()
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("probability", 0.0, 1.0, _probability),
+        Metric("margin", 0.0, 1.0, _margin),
+        Metric("neg_entropy", -math.inf, 0.0, _neg_entropy),
+    )
+}
+
+
+def get_metric(name: str) -> Metric:
+    if name not in METRICS:
+        raise UnknownName("metric", name, METRICS)
+    return METRICS[name]

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soar_dlm.search.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class PositionBeam(Strategy):
+    """Keep the ``beam`` best unmasking orders, ``tokens_per_step`` positions at a time (section 3.2)."""
+
+    beam: int = 2
+    tokens_per_step: int = 1
+    metric: str = "probability"

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soar_dlm.errors import UnknownName
+from soar_dlm.search.rules import PAPER, RELEASED, Rules
+from soar_dlm.search.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Soar(Strategy):
+    """Search or Accelerate (Algorithm 1): beam search while unsure, parallel commits and one candidate when sure.
+
+    ``threshold=None`` takes the paper's value for the model and metric. ``released`` follows the authors' released
+    code for "llada" or "dream" where it departs from the paper.
+    """
+
+    beam: int = 2
+    threshold: float | None = None
+    metric: str = "probability"
+    released: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.released is not None and self.released not in RELEASED:
+            raise UnknownName("released preset", self.released, RELEASED)
+        super().__post_init__()
+
+    @property
+    def rules(self) -> Rules:  # type: ignore[override]
+        return PAPER if self.released is None else RELEASED[self.released]

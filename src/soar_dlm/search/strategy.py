@@ -1,0 +1,75 @@
+"""What a decoding strategy is: how a candidate proposes its next commits, and how wide the next beam is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from typing_extensions import Self
+
+from soar_dlm import checks
+from soar_dlm.search.candidate import Candidate, Floats, Proposal
+from soar_dlm.search.confidence import get_metric
+from soar_dlm.search.rules import PAPER, Rules
+from soar_dlm.search.subsets import best_subsets
+
+
+class Strategy:
+    """The paper's methods are one search with three numbers: beam K, tokens per step n, threshold tau.
+
+    In each step of a request:
+
+    1. Every candidate is run once; confidences c are read at its masked positions of the active window.
+    2. A candidate with a position of c > tau commits all such positions (parallel mode, eq. 12); any other
+       proposes its K best n-subsets (search mode, eq. 9), n cut to what is left masked: :meth:`propose`.
+    3. A candidate's score grows by the mean confidence of what it commits (eq. 6 and 7); its rank is its score
+       over the steps it took: :meth:`rank`.
+    4. Candidates are pooled and equal ones merged, the better kept; they are sorted by rank, the earlier-generated
+       first on ties, and cut to N: 1 if the best new one came from parallel mode, else K (eq. 13): :meth:`width`.
+    5. A complete candidate stays in the pool with its rank; decoding ends when no candidate in the beam has a mask.
+    6. The mask token and suppressed tokens have probability 0 before confidences are read.
+
+    A subclass is a frozen dataclass whose fields are the settings a user may give; what it does not offer keeps the
+    value below. Override :meth:`propose`, :meth:`rank` or :meth:`width` for rules that three numbers cannot say.
+    """
+
+    metric: str = "probability"
+    beam: int = 1
+    tokens_per_step: int = 1
+    threshold: float | None = None
+    rules: Rules = PAPER
+
+    def __post_init__(self) -> None:
+        metric = get_metric(self.metric)
+        checks.whole_number("beam", self.beam, 1)
+        checks.whole_number("tokens_per_step", self.tokens_per_step, 1)
+        if self.threshold is not None:
+            metric.check_threshold(self.threshold)
+
+    def bound(self, thresholds: Mapping[str, float]) -> Self:
+        """The same strategy with an open threshold (None) set to the model's value for the metric."""
+        offered = getattr(self, "__dataclass_fields__", {})
+        if "threshold" not in offered or self.threshold is not None:
+            return self
+        filled: Self = replace(cast(Any, self), threshold=thresholds[self.metric])
+        return filled
+
+    def propose(self, confidence: Floats) -> list[Proposal]:
+        """Commits to try next, best first: confidences [W] of the open positions -> proposals."""
+        if self.threshold is not None:
+            above = np.flatnonzero(confidence > self.threshold)
+            if above.size:
+                strongest = above[np.argsort(-confidence[above], kind="stable")]
+                return [Proposal(np.sort(strongest[: self.rules.parallel_limit]), "parallel")]
+        return [Proposal(picks, "search") for picks in best_subsets(confidence, self.tokens_per_step, self.beam)]
+
+    def rank(self, candidate: Candidate) -> float:
+        """What the beam is sorted by; greater is better."""
+        return self.rules.rank(candidate)
+
+    def width(self, new: Sequence[Candidate], previous: Candidate) -> int:
+        """How many candidates to keep, given the new ones best first and the best of the step before."""
+        collapsed = self.rules.collapses(new[: self.beam], previous)
+        return 1 if collapsed else self.beam
