@@ -123,8 +123,12 @@ class LM:
     def generate(self, prompt: str, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]) -> Result: ...
     @overload
     def generate(
-        self, prompt: Sequence[Any], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
-    ) -> Any: ...
+        self, prompt: list[Message], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
+    ) -> Result: ...
+    @overload
+    def generate(
+        self, prompt: list[str] | list[list[Message]], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
+    ) -> list[Result]: ...
 
     def generate(self, prompt: Any, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]) -> Any:
         """Continue a text, a conversation (a list of messages), or a list of these: a Result, or a list of them.

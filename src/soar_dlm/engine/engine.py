@@ -51,16 +51,16 @@ class Engine:
     @property
     def hungry(self) -> bool:
         """Whether a further request could join the next step."""
-        return not self._waiting and self._reserved < self.settings.max_rows
+        return self._rows_of([*self._live, *self._waiting]) < self.settings.max_rows
 
-    @property
-    def _reserved(self) -> int:
-        return sum(live.strategy.beam for live in self._live)
+    @staticmethod
+    def _rows_of(requests: Iterable[LiveRequest]) -> int:
+        """The most rows these requests can need in one forward."""
+        return sum(live.strategy.beam for live in requests)
 
     def _admit(self) -> Iterator[LiveRequest]:
         while self._waiting:
-            wanted = self._waiting[0].strategy.beam
-            if self._live and self._reserved + wanted > self.settings.max_rows:
+            if self._live and self._rows_of([*self._live, self._waiting[0]]) > self.settings.max_rows:
                 return
             live = self._waiting.popleft()
             if live.finished:  # nothing to fill

@@ -104,6 +104,7 @@ class Reader:
             group = list(members)
             size = sum(question.columns.size for question in group)
             uniforms = self._uniforms(group)
+            banned = torch.tensor(settings.banned, dtype=torch.int64, device=self.model.device)
             step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
             for low in range(0, size, step):
                 high = min(low + step, size)
@@ -112,8 +113,7 @@ class Reader:
                     base = self.model.head(hidden[twin + low : twin + high]).float()
                     logits = logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
-                if settings.banned:
-                    logits[:, list(settings.banned)] = -torch.inf
+                logits.index_fill_(-1, banned, -torch.inf)
                 draws = None if uniforms is None else uniforms[low:high]
                 yield read(logits, get_metric(settings.metric), settings.sampling, draws)
                 del logits

@@ -167,7 +167,7 @@ _CHAT = (
 
 
 def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, Tensor]:
-    """Norms at 1, biases at 0, matrices normal and large enough that predictions differ from place to place."""
+    """Norms at 1, biases at 0, matrices normal; the head is scaled so that confidences spread over (0, 1)."""
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in sorted(shapes.items()):
@@ -176,7 +176,8 @@ def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, T
         elif len(shape) == 1:
             weights[name] = torch.ones(shape)
         else:
-            spread = 1.0 if "wte" in name or "embed_tokens" in name else 2.0 * shape[1] ** -0.5
+            head = name in ("model.transformer.ff_out.weight", "lm_head.weight")
+            spread = 1.0 if "wte" in name or "embed_tokens" in name else (5.0 if head else 2.0) * shape[1] ** -0.5
             weights[name] = torch.randn(shape, generator=generator) * spread
     return weights
 

@@ -18,9 +18,7 @@ class Text:
     def __init__(self, tokenizer: Any, end_ids: Sequence[int]) -> None:
         self.tokenizer = tokenizer
         self._ends = frozenset(end_ids)
-        known = tokenizer.get_vocab().values()
-        self._known = frozenset(known)
-        self._special = frozenset(tokenizer.all_special_ids) | self._ends
+        self._known = frozenset(tokenizer.get_vocab().values())
         self._before, self._after = self._frame()
 
     def _frame(self) -> tuple[list[int], list[int]]:
@@ -58,9 +56,8 @@ class Text:
         pieces = []
         for known, run in groupby(ids, self._known.__contains__):
             tokens = list(run)
-            if not known:
-                pieces.append(UNKNOWN * len(tokens))
-                continue
-            shown = tokens if keep_special else [token for token in tokens if token not in self._special]
-            pieces.append(self.tokenizer.decode(shown))
+            decoded = (
+                self.tokenizer.decode(tokens, skip_special_tokens=not keep_special) if known else UNKNOWN * len(tokens)
+            )
+            pieces.append(decoded)
         return "".join(pieces)

@@ -1,0 +1,197 @@
+"""What the engine costs on top of the model, and what it saves against the usual loop.
+
+    python benchmarks/overhead.py              the full table, about ten minutes on two cores
+    python benchmarks/overhead.py --canvas 32  a quick look
+
+A LLaDA-shaped model with random weights (hidden 512, 8 layers, vocabulary 126,464) fills a canvas on the CPU, float32.
+
+*overhead*: time of the engine's steps over the time of the bare forward of the same rows: the backbone, and the head on
+the very positions (and in the very slices) that the engine asked for. Each bare forward is timed right after its step.
+
+*speed-up*: time of a plain greedy loop, which runs the head and a softmax on every position of the row, over the time
+of the engine's greedy steps. Steps alternate; both must write the same tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import LlamaForCausalLM
+
+from soar_dlm.engine.engine import Engine
+from soar_dlm.engine.request import Request
+from soar_dlm.engine.settings import Options
+from soar_dlm.models.families import LLADA
+from soar_dlm.models.loading import config_for
+from soar_dlm.models.masked_lm import ModelFacts, Rows, TransformersLM
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
+
+VOCABULARY, MASK, PROMPT = 126464, 126336, 128
+
+
+def make_model(seed: int) -> TransformersLM:
+    """LLaDA's shape at hidden 512 with 8 layers; weights large enough that confidences spread over (0, 1)."""
+    torch.manual_seed(seed)
+    raw = {
+        "d_model": 512,
+        "n_layers": 8,
+        "n_heads": 8,
+        "mlp_hidden_size": 1536,
+        "embedding_size": VOCABULARY,
+        "max_sequence_length": 4096,
+        "rope_theta": 500000.0,
+    }
+    model = LlamaForCausalLM(config_for(LLADA, raw)).float()
+    with torch.no_grad():
+        model.lm_head.weight.normal_(0.0, 0.27)
+    facts = ModelFacts(VOCABULARY, MASK, pad_id=0, filler_id=0, context=4096, thresholds=LLADA.thresholds)
+    return TransformersLM(model, facts)
+
+
+@dataclass
+class Recorder:
+    """The model, with a note of what the last step asked of it."""
+
+    model: TransformersLM
+    rows: Rows | None = None
+    slices: list[int] = field(default_factory=list)
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self.model.facts
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def hidden(self, rows: Rows) -> Tensor:
+        self.rows, self.slices = rows, []
+        return self.model.hidden(rows)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        self.slices.append(len(hidden))
+        return self.model.head(hidden)
+
+    def replay(self) -> None:
+        """The bare forward of the last step's rows."""
+        assert self.rows is not None
+        for part in torch.split(self.model.hidden(self.rows), self.slices):  # type: ignore[no-untyped-call]
+            self.model.head(part)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+def request(strategy: Strategy, canvas: int, block: int | None) -> Request:
+    prompt = torch.randint(0, 126000, (PROMPT,), generator=torch.Generator().manual_seed(1)).tolist()
+    fill = range(PROMPT, PROMPT + canvas)
+    return Request([*prompt, *[MASK] * canvas], fill, strategy, Options(block_length=block, early_exit=False))
+
+
+def overhead(model: TransformersLM, strategy: Strategy, canvas: int) -> tuple[float, int, int]:
+    """Engine time over bare forward time, with the number of steps and forwards."""
+    recorder = Recorder(model)
+    engine = Engine(recorder)
+    engine.add(request(strategy, canvas, None))
+    spent = bare = 0.0
+    steps = forwards = 0
+    while engine.busy:
+        seconds, events = timed(engine.step)
+        spent += seconds
+        bare += timed(recorder.replay)[0]
+        steps += 1
+        forwards += events[0].record.forwards
+    return spent / bare, steps, forwards
+
+
+@torch.inference_mode()
+def plain_step(model: TransformersLM, ids: Tensor, is_masked: Tensor, low: int, high: int) -> None:
+    """Greedy as usually written: logits and softmax everywhere, then the best masked position of the window."""
+    states = model.backbone(input_ids=ids)[0]
+    logits = model.head(states[0])
+    logits[:, MASK] = -torch.inf
+    confidence, tokens = logits.softmax(-1).max(-1)
+    eligible = is_masked.clone()
+    eligible[:low] = eligible[high:] = False
+    place = int(torch.where(eligible, confidence, -1.0).argmax())
+    ids[0, place] = tokens[place]
+    is_masked[place] = False
+
+
+def speed_up(model: TransformersLM, canvas: int, block: int | None) -> float:
+    """Plain greedy loop over the engine's greedy, step against step; raises if they disagree on a token."""
+    engine = Engine(model)
+    asked = request(Greedy(), canvas, block)
+    engine.add(asked)
+    ids = torch.tensor([asked.tokens])
+    is_masked = torch.zeros(ids.shape[1], dtype=torch.bool)
+    is_masked[PROMPT:] = True
+    ours = plain = 0.0
+    final: tuple[int, ...] = ()
+    for step in range(canvas):
+        low = PROMPT + (step // (block or canvas)) * (block or canvas)
+        window = (low, low + (block or canvas))
+        seconds, events = timed(engine.step)
+        ours += seconds
+        plain += timed(partial(plain_step, model, ids, is_masked, *window))[0]
+        if events[0].decoding is not None:
+            final = events[0].decoding.tokens
+    if list(final) != ids[0].tolist():
+        raise SystemExit("the engine and the plain loop disagree: the comparison is void")
+    return plain / ours
+
+
+def machine() -> str:
+    try:
+        with open("/proc/cpuinfo") as cpus:
+            name = next(line.split(":", 1)[1].strip() for line in cpus if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}, Python {platform.python_version()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--canvas", type=int, default=128)
+    parser.add_argument("--seed", type=int, default=0)
+    settings = parser.parse_args()
+    model = make_model(settings.seed)
+    overhead(model, Greedy(), 2)  # warm up
+    print(f"{machine()}; prompt {PROMPT}, canvas {settings.canvas}, float32\n")
+    print("| strategy | K | steps | forwards | engine / bare forward | target |\n|---|---|---|---|---|---|")
+    strategies = {
+        "Greedy": Greedy(),
+        "Greedy, n = 2": Greedy(tokens_per_step=2),
+        "Adaptive Parallel, tau = 0.5": AdaptiveParallel(threshold=0.5),
+        "PBS": PositionBeam(beam=2),
+        "PBS, n = 2": PositionBeam(beam=2, tokens_per_step=2),
+        "SOAR, tau = 0.5": Soar(beam=2, threshold=0.5),
+        "PBS, K = 4": PositionBeam(beam=4),
+        "SOAR, K = 4, tau = 0.5": Soar(beam=4, threshold=0.5),
+    }
+    for name, strategy in strategies.items():
+        ratio, steps, forwards = overhead(model, strategy, settings.canvas)
+        target = "1.05" if strategy.beam == 1 else "1.10"
+        print(f"| {name} | {strategy.beam} | {steps} | {forwards} | {ratio:.3f} | {target} |", flush=True)
+    print("\n| greedy, against the plain loop | speed-up | target |\n|---|---|---|")
+    for name, block, wanted in (("full canvas", None, 1.9), ("blocks of 32", 32, 2.4)):
+        print(f"| {name} | {speed_up(model, settings.canvas, block):.2f} | {wanted} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
