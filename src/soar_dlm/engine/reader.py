@@ -15,6 +15,9 @@ from soar_dlm.search.candidate import Bools, Floats, Ints, Reading
 from soar_dlm.search.confidence import get_metric
 from soar_dlm.search.sampling import Sampling, read
 
+CACHE = 2 * 2**20
+"""Bytes of logits that a CPU core keeps close."""
+
 
 @dataclass(frozen=True)
 class ReadSettings:
@@ -61,6 +64,7 @@ class Reader:
 
     def __init__(self, model: MaskedLM, head_budget: int) -> None:
         self.model, self.head_budget = model, head_budget
+        self._kept = torch.empty(0)
 
     @torch.inference_mode()
     def read(self, questions: Sequence[Question]) -> list[Reading]:
@@ -100,25 +104,43 @@ class Reader:
     def _slices(self, asked: Sequence[Question], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Tokens and confidences, slice by slice, in the order of the questions' positions."""
         start, twin = 0, sum(question.columns.size for question in asked)
+        tile = self._tile()
         for settings, members in groupby(asked, key=lambda question: question.settings):
             group = list(members)
             size = sum(question.columns.size for question in group)
             uniforms = self._uniforms(group)
             banned = torch.tensor(settings.banned, dtype=torch.int64, device=self.model.device)
+            metric = get_metric(settings.metric)
             step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
             for low in range(0, size, step):
                 high = min(low + step, size)
-                logits = self.model.head(hidden[start + low : start + high]).float()
+                logits = self.model.head(hidden[start + low : start + high], self._memory(high - low)).float()
                 if settings.cfg_scale:
                     base = self.model.head(hidden[twin + low : twin + high]).float()
                     logits = logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
                 logits.index_fill_(-1, banned, -torch.inf)
                 draws = None if uniforms is None else uniforms[low:high]
-                yield read(logits, get_metric(settings.metric), settings.sampling, draws)
+                for part in range(0, high - low, tile):
+                    near = slice(part, part + tile)
+                    yield read(logits[near], metric, settings.sampling, None if draws is None else draws[near])
                 del logits
             start += size
             twin += size if settings.cfg_scale else 0
+
+    def _memory(self, positions: int) -> Tensor | None:
+        """Where to put logits on a CPU: the same memory each time, as fresh pages cost more than reading them does."""
+        if self.model.device.type != "cpu":
+            return None
+        if len(self._kept) < positions:
+            self._kept = torch.empty(positions, self.model.facts.vocab_size)
+        return self._kept[:positions]
+
+    def _tile(self) -> int:
+        """Positions read at a time: on a CPU as many as stay in its cache from the first pass to the last."""
+        if self.model.device.type != "cpu":
+            return self.head_budget
+        return max(1, CACHE // (4 * self.model.facts.vocab_size))
 
     def _uniforms(self, group: Sequence[Question]) -> Tensor | None:
         drawn = [question.uniforms for question in group if question.uniforms is not None]

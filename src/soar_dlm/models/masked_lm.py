@@ -57,8 +57,11 @@ class MaskedLM(Protocol):
         """The state from which the head predicts each place: [P, D]."""
         ...
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits aligned with the places asked for: [S, D] -> [S, V]."""
+    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
+        """Logits aligned with the places asked for: [S, D] -> [S, V].
+
+        The caller overwrites them. ``out`` [S, V] is memory that may be used for them, or not.
+        """
         ...
 
 
@@ -86,6 +89,7 @@ class TransformersLM:
         self.backbone = model.base_model
         setattr(model, model.base_model_prefix, _GivenStates())
         self._rest = model
+        self._matrix = lone_matrix(model)
         self._facts = facts
         self._predicts_next = predicts_next
         self._takes_positions = "position_ids" in inspect.signature(self.backbone.forward).parameters
@@ -122,9 +126,18 @@ class TransformersLM:
         return states[rows.row.to(states.device), column.to(states.device)]
 
     @torch.inference_mode()
-    def head(self, hidden: Tensor) -> Tensor:
+    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
+        if out is not None and self._matrix is not None and self._matrix.dtype == out.dtype:
+            return torch.mm(hidden, self._matrix.T, out=out)
         logits: Tensor = self._rest(inputs_embeds=hidden.unsqueeze(0)).logits
         return logits.squeeze(0)
+
+
+def lone_matrix(head: nn.Module) -> Tensor | None:
+    """The weight of a head that is one linear layer without bias and nothing else; None for any other."""
+    layers = [child for child in head.children() if not isinstance(child, _GivenStates)]
+    lone = len(layers) == 1 and type(layers[0]) is nn.Linear and getattr(layers[0], "bias", None) is None
+    return layers[0].get_parameter("weight") if lone else None
 
 
 def first_position(backbone: Any) -> int:

@@ -43,16 +43,17 @@ def most_likely(logits: Tensor) -> tuple[Tensor, Tensor]:
     Block maxima first, then a look inside the winning block: the same as ``logits.max(-1)``, about five times
     faster on CPU, where reductions that track an index do not vectorise.
     """
-    columns = logits.shape[-1]
+    rows, columns = logits.shape
     whole = columns - columns % BLOCK
-    peaks = logits[:, :whole].view(len(logits), whole // BLOCK, BLOCK).amax(-1)
+    peaks = logits[:, :whole].view(rows, whole // BLOCK, BLOCK).amax(-1)
     if whole < columns:
         peaks = torch.cat([peaks, logits[:, whole:].amax(-1, keepdim=True)], dim=-1)
-    start = peaks.argmax(-1, keepdim=True) * BLOCK
-    inside = (start + torch.arange(BLOCK, device=logits.device)).clamp_(max=columns - 1)
-    within = logits.gather(-1, inside)
-    offset = within.argmax(-1, keepdim=True)
-    return within.gather(-1, offset).squeeze(-1), (start + offset).squeeze(-1)
+    start = peaks.argmax(-1, keepdim=True).mul_(BLOCK)
+    inside = start + torch.arange(BLOCK, device=logits.device)
+    if whole < columns:
+        inside.clamp_(max=columns - 1)
+    peak, offset = logits.gather(-1, inside).max(-1)
+    return peak, start.squeeze(-1).add_(offset)
 
 
 def _at(values: Tensor, tokens: Tensor) -> Tensor:

@@ -64,12 +64,12 @@ def draw(shifted: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
 def read(logits: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | None) -> tuple[Tensor, Tensor]:
     """The token each position would commit and the confidence in it: [S, V] -> [S], [S]. Overwrites ``logits``.
 
-    A row whose logits hold NaN or +infinity, or nothing but -infinity, comes back with confidence NaN.
+    A row whose logits hold NaN or +infinity, or nothing but -infinity, comes back with confidence NaN: its maximum is
+    not finite, so all of it is NaN once the maximum is taken off.
     """
     peak, tokens = most_likely(logits)
-    broken = ~torch.isfinite(peak)
     shifted = logits.sub_(peak.unsqueeze(-1))
     if sampling.temperature > 0:
         assert uniforms is not None
-        tokens = torch.where(broken, tokens, draw(shifted, uniforms, sampling))
-    return tokens, metric.measure(shifted, tokens).masked_fill_(broken, torch.nan)
+        tokens = torch.where(peak.isfinite(), draw(shifted, uniforms, sampling), tokens)
+    return tokens, metric.measure(shifted, tokens)

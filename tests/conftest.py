@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test may need a network
+
+import pytest
+from hypothesis import settings
+
+from soar_dlm.lm import LM, load
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60, print_blob=False)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def random_llada() -> LM:
+    return load("random-llada", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def random_dream() -> LM:
+    return load("random-dream", device="cpu")

@@ -1,0 +1,98 @@
+"""Models whose logits are a rule, so that what a search should do with them can be worked out by hand or by force."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from soar_dlm.engine.engine import Engine
+from soar_dlm.engine.request import Decoding, Request
+from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.models.masked_lm import ModelFacts, Rows
+from soar_dlm.search.strategy import Strategy
+
+THRESHOLDS = {"probability": 0.9, "margin": 0.9, "neg_entropy": -0.1}
+Rule = Callable[[list[int], int], Sequence[float]]
+
+
+class CraftedLM:
+    """``rule(tokens, position)`` gives the logits of a position in a row, without its padding.
+
+    Every place is worked out by itself, so results cannot depend on the batch through rounding.
+    """
+
+    def __init__(self, rule: Rule, vocab_size: int, ends: tuple[int, ...] = (), context: int | None = None) -> None:
+        self.rule = rule
+        self.mask = vocab_size - 1
+        filler = ends[0] if ends else 0
+        self._facts = ModelFacts(vocab_size, self.mask, 0, filler, ends, context, THRESHOLDS)
+        self.seen: list[Tensor] = []
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self._facts
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def hidden(self, rows: Rows) -> Tensor:
+        self.seen.append(rows.ids)
+        padding = [0] * len(rows.ids) if rows.padding is None else rows.padding.tolist()
+        canvases = [row[pad:] for row, pad in zip(rows.ids.tolist(), padding, strict=True)]
+        places = zip(rows.row.tolist(), rows.column.tolist(), strict=True)
+        return torch.tensor([self.rule(canvases[r], c - padding[r]) for r, c in places], dtype=torch.float32)
+
+    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
+        return hidden.clone()
+
+
+def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, ends: tuple[int, ...] = ()) -> CraftedLM:
+    """A random function of the whole row: two rows that differ anywhere have unrelated predictions."""
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        text = f"{seed}/{tokens}/{position}".encode()
+        number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        values: list[float] = (np.random.default_rng(number).normal(size=vocab_size) * scale).tolist()
+        return values
+
+    return CraftedLM(rule, vocab_size, ends)
+
+
+def scripted_lm(beliefs: dict[int, dict[int, float]], vocab_size: int = 9, ends: tuple[int, ...] = ()) -> CraftedLM:
+    """Position -> {token: probability}, whatever else is on the canvas; the rest is spread over the other tokens."""
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        belief = beliefs.get(position, {})
+        rest = (1.0 - sum(belief.values())) / (vocab_size - 1 - len(belief))
+        probabilities = [belief.get(token, rest) for token in range(vocab_size - 1)]
+        return [*np.log(probabilities).tolist(), -30.0]
+
+    return CraftedLM(rule, vocab_size, ends)
+
+
+def canvas_request(
+    model: CraftedLM, prompt: Sequence[int], length: int, strategy: Strategy, options: Options | None = None
+) -> Request:
+    fill = range(len(prompt), len(prompt) + length)
+    return Request([*prompt, *[model.mask] * length], fill, strategy, options or Options(early_exit=False))
+
+
+def decode(model: CraftedLM, requests: Iterable[Request], max_rows: int = 64) -> list[Decoding]:
+    done: dict[int, Decoding] = {}
+    for event in Engine(model, EngineSettings(max_rows=max_rows)).run(requests):
+        if event.error is not None:
+            raise event.error
+        if event.decoding is not None:
+            done[event.ticket] = event.decoding
+    return [done[ticket] for ticket in sorted(done)]
+
+
+def decode_one(
+    model: CraftedLM, prompt: Sequence[int], length: int, strategy: Strategy, options: Options | None = None
+) -> Decoding:
+    return decode(model, [canvas_request(model, prompt, length, strategy, options)])[0]

@@ -1,0 +1,205 @@
+"""The rules of the search on crafted beliefs, one rule a test."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from soar_dlm.engine.settings import Options
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.beam import advance, merge
+from soar_dlm.search.candidate import Candidate, Commit, Mode, Reading
+from soar_dlm.search.catalogue import STRATEGIES, as_strategy, make_strategy
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.rules import PAPER, RELEASED
+from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
+from tests.crafted import decode_one, scripted_lm
+
+BELIEFS = {2: {1: 0.8}, 3: {2: 0.97}, 4: {3: 0.6}, 5: {4: 0.99}}
+
+
+def committed(strategy: Strategy, confidence: list[float]) -> list[tuple[str, list[int]]]:
+    proposals = strategy.propose(np.array(confidence, dtype=np.float32))
+    return [(proposal.mode, proposal.picks.tolist()) for proposal in proposals]
+
+
+def test_greedy_takes_the_most_confident() -> None:
+    assert committed(Greedy(), [0.2, 0.9, 0.9, 0.1]) == [("search", [1])]
+    assert committed(Greedy(tokens_per_step=3), [0.2, 0.9, 0.9, 0.1]) == [("search", [1, 2, 0])]
+    assert committed(Greedy(tokens_per_step=9), [0.2, 0.9]) == [("search", [1, 0])]
+
+
+def test_parallel_mode_commits_all_strictly_above_the_threshold() -> None:
+    assert committed(AdaptiveParallel(threshold=0.5), [0.5, 0.6, 0.4, 0.7]) == [("parallel", [1, 3])]
+    assert committed(AdaptiveParallel(threshold=0.75), [0.5, 0.75, 0.4, 0.7]) == [("search", [1])]
+
+
+def test_soar_searches_only_when_nothing_is_above_the_threshold() -> None:
+    assert committed(Soar(beam=3, threshold=0.9), [0.5, 0.6, 0.4, 0.7]) == [
+        ("search", [3]),
+        ("search", [1]),
+        ("search", [0]),
+    ]
+    assert committed(Soar(beam=3, threshold=0.55), [0.5, 0.6, 0.4, 0.7]) == [("parallel", [1, 3])]
+
+
+def test_released_code_commits_at_most_five_in_parallel() -> None:
+    confidence = [0.91, 0.99, 0.92, 0.98, 0.93, 0.97, 0.94]
+    assert committed(Soar(threshold=0.9, released="llada"), confidence) == [("parallel", [1, 3, 4, 5, 6])]
+    assert committed(Soar(threshold=0.9), confidence) == [("parallel", [0, 1, 2, 3, 4, 5, 6])]
+
+
+def test_step_by_step_on_known_beliefs() -> None:
+    model = scripted_lm(BELIEFS)
+    greedy = decode_one(model, [0, 0], 4, Greedy())
+    assert greedy.tokens == (0, 0, 1, 2, 3, 4)
+    assert [entry.positions for entry in greedy.trace.path()] == [(5,), (3,), (2,), (4,)]
+    adaptive = decode_one(model, [0, 0], 4, AdaptiveParallel(threshold=0.9))
+    assert [entry.positions for entry in adaptive.trace.path()] == [(3, 5), (2,), (4,)]
+    assert [entry.mode for entry in adaptive.trace.path()] == ["parallel", "search", "search"]
+    assert adaptive.mean_confidence == pytest.approx((0.97 + 0.99 + 0.8 + 0.6) / 4, abs=1e-5)
+    ranks = [record.beam[0].rank for record in adaptive.trace]
+    assert ranks == pytest.approx([0.98, (0.98 + 0.8) / 2, (0.98 + 0.8 + 0.6) / 3], abs=1e-5)
+
+
+def test_the_beam_narrows_after_a_parallel_step_and_widens_after_a_search_step() -> None:
+    decoding = decode_one(scripted_lm(BELIEFS), [0, 0], 4, Soar(beam=2, threshold=0.9))
+    assert [len(record.beam) for record in decoding.trace] == [1, 2, 1]
+    assert decoding.forwards == 1 + 1 + 2
+    assert decoding.steps == 3
+
+
+def test_blocks_fill_from_the_left_and_the_last_may_be_shorter() -> None:
+    options = Options(block_length=3, early_exit=False)
+    decoding = decode_one(scripted_lm(BELIEFS), [0, 0], 4, Greedy(), options)
+    assert [entry.positions for entry in decoding.trace.path()] == [(3,), (2,), (4,), (5,)]
+
+
+def test_the_mask_token_is_never_committed() -> None:
+    model = scripted_lm({1: {1: 0.3}})
+    model.rule = lambda tokens, position: [0.0, 1.0, 0.0, 9.0]
+    model._facts = type(model.facts)(4, 3, 0, 0)
+    model.mask = 3
+    decoding = decode_one(model, [0], 1, Greedy())
+    assert decoding.tokens == (0, 1)
+    e = math.e
+    assert decoding.mean_confidence == pytest.approx(e / (e + 2), abs=1e-5), "and its share is not counted"
+    released = decode_one(model, [0], 1, Soar(threshold=1.0, released="llada"))
+    assert released.tokens == (0, 3), "the released code does not ban it"
+
+
+def candidate(tokens: list[int], score: float, steps: int, mode: Mode = "search", **more: float) -> Candidate:
+    ids = np.array(tokens, dtype=np.int64)
+    none = np.empty(0, dtype=np.int64)
+    last = Commit(mode, 0, none, none, none.astype(np.float32))
+    return Candidate(ids, ids == 9, score, steps, last=last, **more)  # type: ignore[arg-type]
+
+
+def test_merging_keeps_the_better_of_equal_sequences_and_the_earlier_on_ties() -> None:
+    worse, better, tie = candidate([1, 9], 0.5, 1), candidate([1, 9], 1.4, 2), candidate([1, 9], 0.7, 1)
+    other = candidate([2, 9], 0.1, 1)
+    assert merge([worse, other, better, tie], PAPER.rank) == [better, other]
+
+
+def test_an_open_mask_is_not_the_same_as_a_committed_mask_token() -> None:
+    one, two = candidate([1, 9], 0.5, 1), candidate([1, 9], 0.5, 1)
+    closed = Candidate(two.tokens, np.zeros(2, dtype=np.bool_), 0.5, 1)
+    assert len(merge([one, closed], PAPER.rank)) == 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"), [(PAPER, 1.5 / 3), (RELEASED["llada"], 2.4), (RELEASED["dream"], 2.4 / 4)]
+)
+def test_ranks(rules: object, expected: float) -> None:
+    tried = candidate([1, 2], 1.5, 3, confidence_sum=2.4, committed=4)
+    assert rules.rank(tried) == pytest.approx(expected)  # type: ignore[attr-defined]
+
+
+def test_the_beam_collapses_by_the_rule_in_force() -> None:
+    before = candidate([9, 9, 9], 0, 0)
+    searched = candidate([1, 9, 9], 0.9, 1)
+    parallel = candidate([2, 9, 9], 0.8, 1, "parallel")
+    far = candidate([2, 3, 9], 0.95, 1)
+    assert Soar(beam=2, threshold=0.9).width([searched, parallel], before) == 2
+    assert Soar(beam=2, threshold=0.9).width([parallel, searched], before) == 1
+    assert Soar(beam=2, threshold=0.9, released="llada").width([searched, parallel], before) == 1
+    assert Soar(beam=1, threshold=0.9, released="llada").width([searched, parallel], before) == 1
+    assert Soar(beam=2, threshold=0.9, released="llada").width([searched, searched, parallel], before) == 2, (
+        "only the K best count"
+    )
+    assert Soar(beam=2, threshold=0.9, released="dream").width([searched, parallel], before) == 2
+    assert Soar(beam=2, threshold=0.9, released="dream").width([far, parallel], before) == 1
+
+
+def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:
+    done, running = candidate([1, 1], 1.8, 2), candidate([1, 9], 0.9, 1)
+    reading = Reading(np.array([1]), np.array([5]), np.array([0.3], dtype=np.float32))
+    beam = advance([done, running], [None, reading], PositionBeam(beam=2), lambda c: c)
+    assert [entry.tokens.tolist() for entry in beam] == [[1, 1], [1, 5]]
+    assert [entry.last.mode for entry in beam] == ["kept", "search"]
+    assert PAPER.rank(beam[0]) == PAPER.rank(done)
+
+
+def test_a_step_whose_new_candidates_all_merge_into_complete_ones_goes_on() -> None:
+    """Prevents a crash: the width rule used to look at the best new candidate when there was none left."""
+    done, running = candidate([1, 5], 1.8, 2), candidate([1, 9], 0.3, 1)
+    reading = Reading(np.array([1]), np.array([5]), np.array([0.3], dtype=np.float32))
+    for strategy in (Soar(beam=2, threshold=0.2), Soar(threshold=0.2, released="llada"), PositionBeam()):
+        beam = advance([done, running], [None, reading], strategy, lambda c: c)
+        assert [entry.tokens.tolist() for entry in beam] == [[1, 5]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        (PositionBeam, {"beam": 0}, "beam must be a whole number of at least 1"),
+        (PositionBeam, {"beam": 2.0}, "beam must be a whole number"),
+        (PositionBeam, {"beam": True}, "beam must be a whole number"),
+        (Greedy, {"tokens_per_step": 0}, "tokens_per_step"),
+        (Soar, {"threshold": 1.5}, "from 0 to 1, not 1.5"),
+        (Soar, {"threshold": "high"}, "threshold"),
+        (Soar, {"threshold": math.nan}, "threshold"),
+        (Soar, {"metric": "neg_entropy", "threshold": 0.9}, "at most 0, not 0.9"),
+        (AdaptiveParallel, {"metric": "margin", "threshold": -0.1}, "from 0 to 1"),
+        (Soar, {"metric": "margins"}, "Did you mean 'margin'"),
+        (Soar, {"released": "lada"}, "Did you mean 'llada'"),
+    ],
+)
+def test_bad_settings_are_refused_when_made(kind: type[Strategy], settings: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        kind(**settings)
+
+
+def test_an_open_threshold_takes_the_models_value() -> None:
+    values = {"probability": 0.95, "neg_entropy": -0.1}
+    assert Soar().bound(values).threshold == 0.95
+    assert Soar(metric="neg_entropy").bound(values).threshold == -0.1
+    assert AdaptiveParallel(threshold=0.5).bound(values).threshold == 0.5
+    assert PositionBeam().bound(values).threshold is None
+
+
+def test_names_resolve_to_strategies() -> None:
+    assert make_strategy("greedy", tokens_per_step=2) == Greedy(tokens_per_step=2)
+    assert make_strategy("adaptive", threshold=0.8) == AdaptiveParallel(0.8)
+    assert make_strategy("pbs", beam=4) == PositionBeam(4)
+    assert make_strategy("pbs-parallel") == PositionBeam(2, tokens_per_step=2)
+    assert make_strategy("soar-dream", beam=3) == Soar(3, released="dream")
+    assert as_strategy(None) == Soar()
+    assert as_strategy("greedy") == Greedy()
+    assert set(STRATEGIES.names()) >= {"greedy", "adaptive", "pbs", "pbs-parallel", "soar", "soar-llada", "soar-dream"}
+
+
+def test_unknown_strategies_and_settings_suggest_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'greedy'"):
+        make_strategy("gredy")
+    with pytest.raises(UnknownName, match="Did you mean 'threshold'"):
+        make_strategy("soar", treshold=0.9)
+    with pytest.raises(UnknownName, match="tokens_per_step"):
+        make_strategy("greedy", beam=2)
+    with pytest.raises(SettingsError, match="must be a name or"):
+        as_strategy(3)  # type: ignore[arg-type]
