@@ -75,6 +75,8 @@ def load_checkpoint(
     }
     with _quiet(), _readable_errors(name):
         raw, _ = transformers.PretrainedConfig.get_config_dict(source, **hub)
+        if "model_type" not in raw:
+            raise CheckpointError(f"Could not load {name!r}: it has no config.json that names a model_type.")
         family = family_of(raw)
         tokenizer = _tokenizer(source, family, hub)
         config, model_class = _config_and_class(name, family, raw)

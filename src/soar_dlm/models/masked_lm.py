@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions as BackboneOutput
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class MaskedLM(Protocol):
 class _GivenStates(nn.Module):
     """Stands where a model had its backbone, so that calling the model runs only what comes after it."""
 
-    def forward(self, inputs_embeds: Tensor, **ignored: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
+    def forward(self, *ignored: Any, inputs_embeds: Tensor, **options: Any) -> BackboneOutput:
+        return BackboneOutput(last_hidden_state=inputs_embeds)
 
 
 class TransformersLM:
