@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import soar_dlm
+from soar_dlm import errors
+from soar_dlm.errors import DuplicateName, MissingExtra, SettingsError, SoarError, UnknownName
+from soar_dlm.registry import Registry
+
+PUBLIC = {
+    "AdaptiveParallel",
+    "Engine",
+    "EngineSettings",
+    "Event",
+    "Greedy",
+    "LM",
+    "Options",
+    "PositionBeam",
+    "Request",
+    "Result",
+    "STRATEGIES",
+    "Soar",
+    "SoarError",
+    "Strategy",
+    "Trace",
+    "__version__",
+    "load",
+    "make_strategy",
+}
+
+
+def test_the_public_surface_is_what_it_says() -> None:
+    assert set(soar_dlm.__all__) == PUBLIC
+    assert set(dir(soar_dlm)) >= PUBLIC
+    for name in PUBLIC:
+        assert getattr(soar_dlm, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = soar_dlm.nothing
+
+
+def test_importing_the_package_is_light() -> None:
+    code = (
+        "import soar_dlm, sys; assert 'torch' not in sys.modules;"
+        "soar_dlm.Greedy; assert 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_error_is_a_soar_error_and_survives_pickling() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert all(issubclass(kind, SoarError) for kind in kinds)
+    assert all(kind.__name__ in (errors.__doc__ or "") for kind in kinds), "the tree at the top of the file is complete"
+    for error in (UnknownName("metric", "x", ["a"]), MissingExtra("ray", "scale", "Scaling"), SettingsError("no")):
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_registries_refuse_duplicates_and_suggest_names() -> None:
+    registry: Registry[object] = Registry("thing", "soar_dlm.nothing", {"sum": "builtins:sum"})
+    assert registry.get("sum") is sum
+    registry.register("max", max)
+    assert registry.get("max") is max
+    assert registry.names() == ["max", "sum"]
+    with pytest.raises(DuplicateName, match="'max' is taken"):
+        registry.register("max", min)
+    with pytest.raises(UnknownName, match=r"There is no thing 'maxx'\. Did you mean 'max'"):
+        registry.get("maxx")
+    with pytest.raises(UnknownName, match="Choose from: max, sum"):
+        registry.get("q")
+
+
+def test_a_strategy_registered_by_a_program_must_be_one() -> None:
+    soar_dlm.STRATEGIES.register("not-a-strategy", dict)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="subclass"):
+        soar_dlm.make_strategy("not-a-strategy")
