@@ -81,15 +81,15 @@ class Recorder:
         self.rows, self.slices = rows, []
         return self.model.hidden(rows)
 
-    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
+    def head(self, hidden: Tensor, out: Tensor) -> None:
         self.slices.append(len(hidden))
-        return self.model.head(hidden, out)
+        self.model.head(hidden, out)
 
     def replay(self) -> None:
         """The bare forward of the last step's rows."""
         assert self.rows is not None
         for part in torch.split(self.model.hidden(self.rows), self.slices):
-            self.model.head(part)
+            self.model.logits(part)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -132,7 +132,7 @@ def best_of(runs: list[list[float]]) -> float:
 def plain_step(model: TransformersLM, ids: Tensor, is_masked: Tensor, low: int, high: int) -> None:
     """Greedy as usually written: logits and softmax everywhere, then the best masked position of the window."""
     states = model.backbone(input_ids=ids)[0]
-    logits = model.head(states[0])
+    logits = model.logits(states[0])
     logits[:, MASK] = -torch.inf
     confidence, tokens = logits.softmax(-1).max(-1)
     eligible = is_masked.clone()

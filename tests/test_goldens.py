@@ -72,7 +72,7 @@ def test_logits_equal_the_published_code(name: str, padding: int) -> None:
     row = torch.arange(rows).repeat_interleave(length)
     column = torch.arange(length).repeat(rows) + padding
     pads = torch.full((rows,), padding) if padding else None
-    found = lm.head(lm.hidden(Rows(padded, pads, row, column))).view_as(logits)
+    found = lm.logits(lm.hidden(Rows(padded, pads, row, column))).view_as(logits)
     assert (found - logits).abs().max() <= 1e-4
 
 

@@ -30,8 +30,8 @@ class ReadSettings:
 
     @property
     def buffers(self) -> int:
-        """float32 copies of the logits alive at once while reading."""
-        return self.sampling.buffers + (2 if self.cfg_scale else 0)
+        """float32 copies of the logits alive at once: what the head itself needs, guidance, and the reading."""
+        return 1 + self.sampling.buffers + (1 if self.cfg_scale else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Reader:
 
     def __init__(self, model: MaskedLM, head_budget: int) -> None:
         self.model, self.head_budget = model, head_budget
-        self._kept = torch.empty(0)
+        self._logits = torch.empty(0)
 
     @torch.inference_mode()
     def read(self, questions: Sequence[Question]) -> list[Reading]:
@@ -75,11 +75,11 @@ class Reader:
         hidden = self.model.hidden(self._rows(asked))
         tokens, confidence = self._to_host(list(self._slices(asked, hidden)))
         ends = np.cumsum([question.columns.size for question in asked])
-        readings: list[Reading | None] = [None] * len(questions)
+        readings: dict[int, Reading] = {}
         for place, question, end in zip(order, asked, ends, strict=True):
             part = slice(end - question.columns.size, end)
             readings[place] = Reading(question.columns, tokens[part].astype(np.int64), confidence[part])
-        return [reading for reading in readings if reading is not None]
+        return [readings[place] for place in range(len(questions))]
 
     def _rows(self, asked: Sequence[Question]) -> Rows:
         guided = [question for question in asked if question.settings.cfg_scale]
@@ -114,33 +114,31 @@ class Reader:
             step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
             for low in range(0, size, step):
                 high = min(low + step, size)
-                logits = self.model.head(hidden[start + low : start + high], self._memory(high - low)).float()
+                logits = self._memory(high - low)
+                self.model.head(hidden[start + low : start + high], logits)
                 if settings.cfg_scale:
-                    base = self.model.head(hidden[twin + low : twin + high]).float()
-                    logits = logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
+                    base = torch.empty_like(logits)
+                    self.model.head(hidden[twin + low : twin + high], base)
+                    logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
                 logits.index_fill_(-1, banned, -torch.inf)
                 draws = None if uniforms is None else uniforms[low:high]
                 for part in range(0, high - low, tile):
                     near = slice(part, part + tile)
                     yield read(logits[near], metric, settings.sampling, None if draws is None else draws[near])
-                del logits
             start += size
             twin += size if settings.cfg_scale else 0
 
-    def _memory(self, positions: int) -> Tensor | None:
-        """Where to put logits on a CPU: the same memory each time, as fresh pages cost more than reading them does."""
-        if self.model.device.type != "cpu":
-            return None
-        if len(self._kept) < positions:
-            self._kept = torch.empty(positions, self.model.facts.vocab_size)
-        return self._kept[:positions]
+    def _memory(self, positions: int) -> Tensor:
+        """Where to put logits: the same memory in every step, as fresh pages cost a CPU more than reading them does."""
+        if len(self._logits) < positions:
+            self._logits = torch.empty(positions, self.model.facts.vocab_size, device=self.model.device)
+        return self._logits[:positions]
 
     def _tile(self) -> int:
         """Positions read at a time: on a CPU as many as stay in its cache from the first pass to the last."""
-        if self.model.device.type != "cpu":
-            return self.head_budget
-        return max(1, CACHE // (4 * self.model.facts.vocab_size))
+        near = CACHE if self.model.device.type == "cpu" else self.head_budget
+        return max(1, near // (4 * self.model.facts.vocab_size))
 
     def _uniforms(self, group: Sequence[Question]) -> Tensor | None:
         drawn = [question.uniforms for question in group if question.uniforms is not None]

@@ -57,11 +57,8 @@ class MaskedLM(Protocol):
         """The state from which the head predicts each place: [P, D]."""
         ...
 
-    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
-        """Logits aligned with the places asked for: [S, D] -> [S, V].
-
-        The caller overwrites them. ``out`` [S, V] is memory that may be used for them, or not.
-        """
+    def head(self, hidden: Tensor, out: Tensor) -> None:
+        """Write the logits of the places asked for into ``out``: [S, D] -> [S, V] in float32."""
         ...
 
 
@@ -126,9 +123,15 @@ class TransformersLM:
         return states[rows.row.to(states.device), column.to(states.device)]
 
     @torch.inference_mode()
-    def head(self, hidden: Tensor, out: Tensor | None = None) -> Tensor:
-        if out is not None and self._matrix is not None and self._matrix.dtype == out.dtype:
-            return torch.mm(hidden, self._matrix.T, out=out)
+    def head(self, hidden: Tensor, out: Tensor) -> None:
+        if self._matrix is not None and self._matrix.dtype == out.dtype:
+            torch.mm(hidden, self._matrix.T, out=out)
+        else:
+            out.copy_(self.logits(hidden))
+
+    @torch.inference_mode()
+    def logits(self, hidden: Tensor) -> Tensor:
+        """What the model itself computes from its backbone's states: [S, D] -> [S, V]."""
         logits: Tensor = self._rest(inputs_embeds=hidden.unsqueeze(0)).logits
         return logits.squeeze(0)
 
