@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from soar_dlm.engine import reader
 from soar_dlm.engine.engine import Engine
@@ -255,50 +254,47 @@ def test_traces_survive_json() -> None:
     assert Trace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
 
 
-class _Transfers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts what makes a device wait for the host: scalars read, and tensors copied to the CPU."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.scalars = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        if func is torch.ops.aten._local_scalar_dense.default:
-            self.scalars += 1
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_one_transfer_to_the_host_per_step(monkeypatch: pytest.MonkeyPatch, temperature: float) -> None:
-    model = _BigHead(vocab_size=50)
-    copies = 0
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one for each tensor copied to the host; any other way to read a tensor there is an error."""
+    made: list[int] = []
     real = torch.Tensor.cpu
 
     def counting(self: torch.Tensor) -> torch.Tensor:
-        nonlocal copies
-        copies += 1
+        made.append(self.numel())
         return real(self)
 
-    engine = Engine(model, EngineSettings(head_budget=4000))
-    fill = range(1, 12)
-    for metric in ("probability", "margin", "neg_entropy"):
-        engine.add(
-            Request(
-                [1] * 12, fill, PositionBeam(beam=2, metric=metric), Options(temperature=temperature, cfg_scale=1.0)
-            )
-        )
+    def forbidden(self: torch.Tensor) -> None:
+        raise AssertionError("a tensor was read on the host")
+
     monkeypatch.setattr(torch.Tensor, "cpu", counting)
-    for name in ("item", "tolist", "__bool__", "__int__", "__float__"):
-        monkeypatch.setattr(torch.Tensor, name, _forbidden)
-    with _Transfers() as transfers:
-        for step in range(1, 4):
-            engine.step()
-            assert copies == step
-    assert transfers.scalars == 0
+    for name in ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "nonzero"):
+        monkeypatch.setattr(torch.Tensor, name, forbidden)
+    return made
 
 
-def _forbidden(self: torch.Tensor) -> None:
-    raise AssertionError("a tensor was read on the host")
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_one_transfer_to_the_host_per_step(copies: list[int], temperature: float) -> None:
+    engine = Engine(_BigHead(vocab_size=50), EngineSettings(head_budget=4000))
+    for metric in ("probability", "margin", "neg_entropy"):
+        options = Options(temperature=temperature, cfg_scale=1.0)
+        engine.add(Request([1] * 12, range(1, 12), PositionBeam(beam=2, metric=metric), options))
+    for step in range(1, 4):
+        engine.step()
+        assert len(copies) == step
+
+
+@pytest.mark.parametrize("lm_name", ["random_llada", "random_dream"])
+def test_one_transfer_with_real_models_and_padding(
+    lm_name: str, request: pytest.FixtureRequest, copies: list[int]
+) -> None:
+    """Prevents a wait per forward: transformers looks into a padding mask that it is given as a vector."""
+    engine = Engine(request.getfixturevalue(lm_name).model)
+    for length in (3, 9):
+        engine.add(Request([5] * length, range(2, length), Soar(threshold=0.9)))
+    for step in range(1, 4):
+        engine.step()
+        assert len(copies) == step
 
 
 class _BigHead:

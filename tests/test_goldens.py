@@ -29,8 +29,8 @@ ROWS: list[dict[str, Any]] = [
 
 
 @functools.cache
-def model(name: str) -> LM:
-    return load(str(GOLDENS / name), device="cpu")
+def model(name: str, attention: str = "sdpa") -> LM:
+    return load(str(GOLDENS / name), device="cpu", attn_implementation=attention)
 
 
 def strategy(row: dict[str, Any]) -> Strategy:
@@ -60,14 +60,15 @@ def test_there_are_144_golden_rows() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("padding", [0, 5])
-def test_logits_equal_the_published_code(name: str, padding: int) -> None:
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_logits_equal_the_published_code(name: str, padding: int, attention: str) -> None:
     """Within 1e-4, also behind left padding; Dream's expected logits are shifted to their positions here."""
     expected = load_file(GOLDENS / name / "expected_logits.safetensors")
     ids, logits = expected["input_ids"], expected["logits"]
     if name.startswith("dream"):
         logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
     rows, length = ids.shape
-    lm = model(name).model
+    lm = model(name, attention).model
     padded = torch.cat([torch.full((rows, padding), lm.facts.pad_id), ids], dim=1)
     row = torch.arange(rows).repeat_interleave(length)
     column = torch.arange(length).repeat(rows) + padding

@@ -7,7 +7,8 @@ import torch
 
 from soar_dlm.engine.settings import EngineSettings, Options
 from soar_dlm.errors import PromptError, PromptTooLong, SettingsError, SoarError, UnknownName
-from soar_dlm.lm import LM, MASK_SIGN, DecodeOptions, GenerateOptions, Result, load
+from soar_dlm.lm import LM, MASK_SIGN, DecodeOptions, GenerateOptions, load
+from soar_dlm.results import Result
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -149,8 +150,15 @@ def test_errors_in_prompts_and_options(random_llada: LM) -> None:
         random_llada.generate("x", "saor")
     with pytest.raises(PromptError, match="string or a list of messages"):
         random_llada.generate([3])  # type: ignore[list-item]
-    with pytest.raises(PromptError, match="wrap a single canvas"):
+    for nonsense in (5, None, {"role": "user", "content": "hi"}):
+        with pytest.raises(PromptError, match="a string, a list of messages, or a list of these"):
+            random_llada.generate(nonsense)  # type: ignore[call-overload]
+    with pytest.raises(PromptError, match="a list of canvases, each a list of token ids"):
         random_llada.decode([1, 2, 3])  # type: ignore[list-item]
+    with pytest.raises(PromptError, match="a list of canvases, each a list of token ids"):
+        random_llada.decode(["abc"])  # type: ignore[list-item]
+    with pytest.raises(PromptError, match="a list of positions each"):
+        random_llada.decode([[1, 2]], fill=[1])  # type: ignore[list-item]
     with pytest.raises(PromptError, match="one per canvas"):
         random_llada.decode([[1, 2]], fill=[[0], [1]])
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -465,3 +468,37 @@ def test_shards_cover_all_weights_once(tmp_path: Path) -> None:
     assert set(index["weight_map"]) == set(weights)
     read = {name: weight for file in tmp_path.glob("*.safetensors") for name, weight in load_file(file).items()}
     assert read.keys() == weights.keys()
+
+
+HUB_SCRIPT = """
+
+import soar_dlm as soar
+for revision in (None, "v2"):
+    options = {} if revision is None else {"revision": revision}
+    lm = soar.load("someone/dream", **options)
+    print(lm.generate("hi", "greedy", max_new_tokens=6).token_ids)
+"""
+
+
+def test_a_hub_id_and_its_revisions_load_from_the_hubs_cache(tmp_path: Path) -> None:
+    """The real Hub path: ids, refs and snapshots as huggingface_hub keeps them, without a network."""
+    repository = tmp_path / "hub" / "models--someone--dream"
+    (repository / "refs").mkdir(parents=True)
+    for place, (revision, shards) in enumerate((("main", 2), ("v2", 1))):
+        commit = str(place) * 40
+        write_dream(repository / "snapshots" / commit, seed=place, shards=shards)
+        (repository / "refs" / revision).write_text(commit)
+    run = subprocess.run(
+        [sys.executable, "-c", HUB_SCRIPT],
+        env={**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    expected = [
+        load(str(write_dream(tmp_path / str(seed), seed=seed))).generate("hi", "greedy", max_new_tokens=6).token_ids
+        for seed in (0, 1)
+    ]
+    assert found == expected
+    assert found[0] != found[1]

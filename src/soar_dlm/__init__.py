@@ -16,13 +16,13 @@ _HOMES = {
     "AdaptiveParallel": "soar_dlm.search.adaptive_parallel",
     "Engine": "soar_dlm.engine.engine",
     "EngineSettings": "soar_dlm.engine.settings",
-    "Event": "soar_dlm.lm",
+    "Event": "soar_dlm.results",
     "Greedy": "soar_dlm.search.greedy",
     "LM": "soar_dlm.lm",
     "Options": "soar_dlm.engine.settings",
     "PositionBeam": "soar_dlm.search.position_beam",
     "Request": "soar_dlm.engine.request",
-    "Result": "soar_dlm.lm",
+    "Result": "soar_dlm.results",
     "STRATEGIES": "soar_dlm.search.catalogue",
     "Soar": "soar_dlm.search.soar",
     "SoarError": "soar_dlm.errors",
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from soar_dlm.engine.trace import Trace as Trace
     from soar_dlm.errors import SoarError as SoarError
     from soar_dlm.lm import LM as LM
-    from soar_dlm.lm import Event as Event
-    from soar_dlm.lm import Result as Result
     from soar_dlm.lm import load as load
+    from soar_dlm.results import Event as Event
+    from soar_dlm.results import Result as Result
     from soar_dlm.search.adaptive_parallel import AdaptiveParallel as AdaptiveParallel
     from soar_dlm.search.catalogue import STRATEGIES as STRATEGIES
     from soar_dlm.search.catalogue import make_strategy as make_strategy

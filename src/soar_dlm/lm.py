@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from operator import index
 from typing import Any, TypedDict, Union, overload
 
 import numpy as np
@@ -12,12 +13,12 @@ from typing_extensions import Unpack
 
 from soar_dlm import checks
 from soar_dlm.engine.engine import Engine
-from soar_dlm.engine.request import Decoding, FinishReason, Request, StepEvent
+from soar_dlm.engine.request import Decoding, Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings, Options
-from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.errors import NoTokenizer, PromptError, SettingsError, SoarError, UnknownName
 from soar_dlm.models.loading import Checkpoint, load_checkpoint
 from soar_dlm.models.text import Text
+from soar_dlm.results import Event, Result
 from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.strategy import Strategy
 
@@ -52,45 +53,6 @@ class GenerateOptions(DecodeOptions, total=False):
     max_new_tokens: int
     stop: str | Sequence[str]
     chat: bool
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished text.
-
-    ``token_ids``: the generated ids, or the whole canvas from :meth:`LM.decode`. ``forwards`` counts candidate
-    evaluations, ``steps`` denoising steps; ``tokens_per_forward`` is the tokens the model committed per evaluation
-    (what an early exit filled in does not count) and ``mean_confidence`` their mean confidence. ``finish_reason`` is
-    "stop" at an end token or stop string, else "length". ``trace`` positions count from the start of the prompt.
-    """
-
-    text: str
-    token_ids: list[int]
-    steps: int
-    forwards: int
-    tokens_per_forward: float
-    mean_confidence: float
-    finish_reason: FinishReason
-    trace: Trace
-    prompt_length: int
-
-
-@dataclass(frozen=True)
-class Event:
-    """One denoising step as seen from outside: the best candidate so far.
-
-    ``token_ids``, ``masked`` and their canvas ``positions`` speak of the generated part; ``text`` shows masked
-    positions as ``MASK_SIGN``. ``record`` holds the whole beam. The last event has the ``result``.
-    """
-
-    step: int
-    forwards: int
-    text: str
-    token_ids: list[int]
-    masked: list[bool]
-    positions: list[int]
-    record: StepRecord | None
-    result: Result | None
 
 
 @dataclass(frozen=True)
@@ -136,6 +98,8 @@ class LM:
         All prompts are checked before the first is decoded.
         """
         single = isinstance(prompt, str) or _is_conversation(prompt)
+        if not single and (not isinstance(prompt, Iterable) or isinstance(prompt, Mapping)):
+            raise PromptError(f"generate takes a string, a list of messages, or a list of these, not {prompt!r}.")
         jobs = [self._job(one, strategy, options) for one in ([prompt] if single else prompt)]
         results = self._run(jobs)
         return results[0] if single else results
@@ -154,19 +118,19 @@ class LM:
         exhausted = False
         while running or not exhausted:
             while engine.hungry and not exhausted:
-                index, prompt = next(source, (-1, ""))
-                if index < 0:
+                place, prompt = next(source, (-1, ""))
+                if place < 0:
                     exhausted = True
                     break
                 try:
                     job = self._job(prompt, strategy, options)
-                    running[engine.add(job.request)] = (index, job)
+                    running[engine.add(job.request)] = (place, job)
                 except SoarError as error:
-                    yield index, error
+                    yield place, error
             for event in engine.step():
                 if event.decoding is not None:
-                    index, job = running.pop(event.ticket)
-                    yield index, self._result(job, event.decoding)
+                    place, job = running.pop(event.ticket)
+                    yield place, self._result(job, event.decoding)
                 elif event.error is not None:
                     yield running.pop(event.ticket)[0], event.error
 
@@ -190,18 +154,16 @@ class LM:
         Blocks are counted from the first such position. ``token_ids`` of a result is the whole canvas.
         """
         checked = _known_options(Options, options)
-        bound = as_strategy(strategy)
-        if any(not hasattr(canvas, "__len__") for canvas in canvases):
-            raise PromptError("decode takes a list of canvases; wrap a single canvas in a list: decode([ids]).")
+        chosen = as_strategy(strategy)
         if fill is not None and len(fill) != len(canvases):
             raise PromptError(f"fill has {len(fill)} entries for {len(canvases)} canvases; give one per canvas.")
         jobs = []
         for place, canvas in enumerate(canvases):
-            ids = [int(token) for token in canvas]
-            mask = self.model.facts.mask_id
-            open_places = [at for at, token in enumerate(ids) if token == mask] if fill is None else fill[place]
-            first = min((int(at) for at in open_places), default=len(ids))
-            jobs.append(_Job(Request(ids, open_places, bound, checked), first, (), whole_canvas=True))
+            ids = _whole_numbers(canvas, "decode takes a list of canvases, each a list of token ids")
+            masked = [at for at, token in enumerate(ids) if token == self.model.facts.mask_id]
+            open_places = masked if fill is None else _whole_numbers(fill[place], "fill takes a list of positions each")
+            request = Request(ids, open_places, chosen, checked)
+            jobs.append(_Job(request, min(open_places, default=len(ids)), (), whole_canvas=True))
         return self._run(jobs)
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
@@ -291,7 +253,7 @@ class LM:
 
     def _result(self, job: _Job, decoding: Decoding) -> Result:
         generated = [decoding.tokens[place] for place in job.request.fill]
-        text, reason = "", decoding.finish_reason
+        text = ""
         if self._text is not None:
             text = self._text.decode(self._text.until_end(generated))
             cut = _cut(text, job.stop)
@@ -303,7 +265,7 @@ class LM:
             forwards=decoding.forwards,
             tokens_per_forward=decoding.committed / max(decoding.forwards, 1),
             mean_confidence=decoding.mean_confidence,
-            finish_reason=reason,
+            finish_reason=decoding.finish_reason,
             trace=decoding.trace,
             prompt_length=job.first,
         )
@@ -315,6 +277,14 @@ def _is_conversation(prompt: Any) -> bool:
         and len(prompt) > 0
         and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in prompt)
     )
+
+
+def _whole_numbers(values: Any, wanted: str) -> list[int]:
+    """A list, array or tensor of whole numbers as a list."""
+    try:
+        return [index(value) for value in values]
+    except TypeError as error:
+        raise PromptError(f"{wanted}, not {values!r}.") from error
 
 
 def _cut(text: str, stops: Sequence[str]) -> str | None:

@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 from soar_dlm.errors import InputFileError, PromptError, SoarError
 
 if TYPE_CHECKING:
-    from soar_dlm.lm import LM, Result
+    from soar_dlm.lm import LM
+    from soar_dlm.results import Result
 
 
 def parse_line(line: str) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from soar_dlm.lm import Result
+    from soar_dlm.results import Result
 
 
 class Totals:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from soar_dlm.engine.trace import StepRecord
-    from soar_dlm.lm import LM, Event, Result
+    from soar_dlm.lm import LM
+    from soar_dlm.results import Event, Result
 
 
 class BeamConfidence:

@@ -24,8 +24,8 @@ class EmbeddedModel:
 
 
 EMBEDDED = {
-    "random-llada": EmbeddedModel("LLaDA layout, 0.2M random weights, byte tokenizer; writes nonsense", "write_llada"),
-    "random-dream": EmbeddedModel("Dream layout, 0.2M random weights, byte tokenizer; writes nonsense", "write_dream"),
+    "random-llada": EmbeddedModel("LLaDA layout, random weights: writes nonsense", "write_llada"),
+    "random-dream": EmbeddedModel("Dream layout, random weights: writes nonsense", "write_dream"),
 }
 
 

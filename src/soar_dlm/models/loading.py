@@ -31,7 +31,15 @@ from soar_dlm.models.masked_lm import ModelFacts, TransformersLM, first_position
 from soar_dlm.models.text import Text
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "spiece.model")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,10 @@ def load_checkpoint(
         model.to(target)
     facts = _facts(name, family, raw, model, tokenizer, mask_token_id)
     text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
-    return Checkpoint(name, family, TransformersLM(model, facts, predicts_next=family.predicts_next), text)
+    running = TransformersLM(
+        model, facts, predicts_next=family.predicts_next, full_attention=family.make_config is not None
+    )
+    return Checkpoint(name, family, running, text)
 
 
 def _is_hub_id(name: str) -> bool:

@@ -75,10 +75,13 @@ class TransformersLM:
     1. The backbone runs all rows with a padding mask and position ids that start at 0 after the padding.
     2. ``predicts_next`` models (Dream) say at position i what comes at i + 1: the state is taken one place to the left,
        at the first real token from its own place. This is the only spot that knows of the shift.
-    3. The head is whatever the model computes from the backbone's states, run on the places asked for alone.
+    3. ``full_attention`` promises that every layer looks at the whole row, so that one mask serves all of them.
+    4. The head is whatever the model computes from the backbone's states, run on the places asked for alone.
     """
 
-    def __init__(self, model: Any, facts: ModelFacts, *, predicts_next: bool = False) -> None:
+    def __init__(
+        self, model: Any, facts: ModelFacts, *, predicts_next: bool = False, full_attention: bool = False
+    ) -> None:
         model.eval()
         for module in model.modules():
             if hasattr(module, "is_causal"):
@@ -89,6 +92,7 @@ class TransformersLM:
         self._matrix = lone_matrix(model)
         self._facts = facts
         self._predicts_next = predicts_next
+        self._prepares_mask = full_attention and model.config._attn_implementation == "sdpa"
         self._takes_positions = "position_ids" in inspect.signature(self.backbone.forward).parameters
         self._first_position = first_position(self.backbone)
 
@@ -110,7 +114,7 @@ class TransformersLM:
         if padding is None:
             padding = torch.zeros_like(ids[:, 0])
         elif self._takes_positions:
-            inputs["attention_mask"] = (places >= padding.unsqueeze(1)).long()
+            inputs["attention_mask"] = self._mask(places >= padding.unsqueeze(1))
         else:  # the model counts positions from the left edge itself: give it the padding on the right
             ids = ids.gather(1, (places + padding.unsqueeze(1)) % length)
             inputs["attention_mask"] = (places < length - padding.unsqueeze(1)).long()
@@ -121,6 +125,16 @@ class TransformersLM:
         if self._predicts_next:
             column = torch.maximum(column - 1, padding[rows.row])
         return states[rows.row.to(states.device), column.to(states.device)]
+
+    def _mask(self, real: Tensor) -> Tensor:
+        """The padding mask [R, L] as the model takes it.
+
+        Given as a vector per row, transformers looks at its values to see whether it is needed, for which an
+        accelerator has to wait; a prepared one [R, 1, L, L] is used as it is.
+        """
+        if self._prepares_mask:
+            return real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
+        return real.long()
 
     @torch.inference_mode()
     def head(self, hidden: Tensor, out: Tensor) -> None:
