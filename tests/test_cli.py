@@ -49,6 +49,7 @@ def test_a_prompt_as_argument_from_a_file_and_from_stdin_is_the_same(tmp_path: P
     assert invoke(*BASE, "Hello").stdout == expected
     assert invoke(*BASE, "-i", str(tmp_path / "prompt.txt")).stdout == expected
     assert invoke(*BASE, stdin="Hello").stdout == expected
+    assert invoke(*BASE, stdin="Hello\n").stdout == expected, "the newline that echo adds is no part of the prompt"
     assert invoke(*BASE, "-i", "-", stdin="Hello").stdout == expected
     invoke(*BASE, "Hello", "-o", str(tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text() == expected
@@ -159,6 +160,21 @@ def test_json_lines_in_and_out_with_bad_lines_among_them(tmp_path: Path) -> None
     assert {record["index"] for record in lines(trace)} == {0, 3, 7}
 
 
+def test_prompts_that_break_tokenizer_or_template_are_error_records_too() -> None:
+    prompts = [
+        '{"prompt": "\\ud800"}',
+        '{"messages": [{"role": "user", "content": null}]}',
+        '{"messages": []}',
+        '{"prompt": "a line separator \u2028 is no end of line"}',
+    ]
+    run = invoke(*BASE, "--jsonl", stdin="\n".join(prompts))
+    records = {record["index"]: record for record in map(json.loads, run.stdout.splitlines()) if "error" in record}
+    assert run.exit_code == 1
+    assert set(records) >= {0, 2}
+    assert 3 not in records
+    assert {record["error"]["type"] for record in records.values()} == {"PromptError"}
+
+
 def test_json_lines_from_stdin_to_stdout() -> None:
     run = invoke(*BASE, "--jsonl", stdin='{"prompt": "a"}\n{"prompt": "b"}\n')
     assert [json.loads(line)["prompt"] for line in run.stdout.splitlines()] == ["a", "b"]
@@ -227,6 +243,17 @@ def test_existing_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     assert target.read_text() == "precious"
     soar(*BASE, "hi", "-o", str(target), "--overwrite")
     assert target.read_text() != "precious"
+
+
+def test_a_run_that_cannot_start_leaves_files_as_they_were(tmp_path: Path) -> None:
+    target, fresh = tmp_path / "out.txt", tmp_path / "new.txt"
+    target.write_text("precious")
+    for file, more in ((target, ["--overwrite"]), (fresh, [])):
+        soar("generate", "-m", "random-lada", "hi", "-o", str(file), *more, code=1)
+        soar("generate", "-m", "random-llada", "-n", "5000", "hi", "-o", str(file), *more, code=1)
+    assert target.read_text() == "precious"
+    assert not fresh.exists()
+    assert "Cannot write" in soar(*BASE, "hi", "-o", str(tmp_path), "--overwrite", code=1).stderr
 
 
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from soar_dlm.search.confidence import BLOCK, METRICS, get_metric, most_likely
 from soar_dlm.search.sampling import Sampling, draw, read
 
 GREEDY = Sampling()
+NONE = torch.empty(0, dtype=torch.int64)
 LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 1e-30]]))
 
 
@@ -24,7 +25,7 @@ LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 
     ],
 )
 def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> None:
-    tokens, confidence = read(LOGITS.clone(), get_metric(metric), GREEDY, None)
+    tokens, confidence = read(LOGITS.clone(), NONE, get_metric(metric), GREEDY)
     assert tokens.tolist() == [0, 2, 0]
     assert confidence.tolist() == pytest.approx(expected, abs=1e-5)
 
@@ -32,9 +33,9 @@ def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> N
 @pytest.mark.parametrize("metric", METRICS)
 def test_suppressed_tokens_count_for_nothing(metric: str) -> None:
     full = torch.randn(4, 10, generator=torch.Generator().manual_seed(0))
-    banned = torch.cat([full, torch.full((4, 3), -torch.inf)], dim=1)
-    expected = read(full.clone(), get_metric(metric), GREEDY, None)
-    found = read(banned, get_metric(metric), GREEDY, None)
+    more = torch.cat([full, torch.full((4, 3), 99.0)], dim=1)
+    expected = read(full.clone(), NONE, get_metric(metric), GREEDY)
+    found = read(more, torch.tensor([10, 11, 12]), get_metric(metric), GREEDY)
     assert torch.equal(found[0], expected[0])
     torch.testing.assert_close(found[1], expected[1])
 
@@ -48,17 +49,18 @@ def test_most_likely_is_max(seed: int, columns: int) -> None:
     assert torch.equal(column, logits.argmax(-1)), "ties go to the lowest token id"
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_with_non_finite_logits_read_as_nan_and_spoil_no_other(metric: str, bad: float) -> None:
     logits = torch.zeros(3, 300)
     logits[1, 290] = bad
-    _, confidence = read(logits, get_metric(metric), GREEDY, None)
-    assert confidence.isnan().tolist() == [False, True, False]
+    for sampling in (GREEDY, Sampling(temperature=1.0, top_p=0.9)):
+        _, confidence = read(logits.clone(), torch.tensor([5]), get_metric(metric), sampling, torch.rand(3))
+        assert confidence.isnan().tolist() == [False, True, False]
 
 
 def test_a_row_without_any_possible_token_reads_as_nan() -> None:
-    _, confidence = read(torch.full((1, 5), -torch.inf), get_metric("probability"), GREEDY, None)
+    _, confidence = read(torch.zeros(1, 5), torch.arange(5), get_metric("probability"), GREEDY)
     assert confidence.isnan().all()
 
 
@@ -102,13 +104,23 @@ def test_the_largest_uniform_never_draws_an_impossible_token() -> None:
 def test_confidence_of_a_sampled_token_is_that_of_the_models_own_distribution() -> None:
     logits = torch.log(torch.tensor([[0.7, 0.2, 0.1]]))
     for metric, expected in (("probability", 0.2), ("margin", -0.5), ("neg_entropy", -0.801819)):
-        token, confidence = read(logits.clone(), get_metric(metric), Sampling(temperature=5.0), torch.tensor([0.5]))
+        token, confidence = read(
+            logits.clone(), NONE, get_metric(metric), Sampling(temperature=5.0), torch.tensor([0.5])
+        )
         assert token.item() == 1
         assert confidence.item() == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    "settings", [{"temperature": -1}, {"temperature": math.nan}, {"top_p": 0}, {"top_p": 1.1}, {"top_k": 0}]
+    "settings",
+    [
+        {"temperature": -1},
+        {"temperature": math.nan},
+        {"temperature": math.inf},
+        {"top_p": 0},
+        {"top_p": 1.1},
+        {"top_k": 0},
+    ],
 )
 def test_bad_sampling_is_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match=next(iter(settings))):

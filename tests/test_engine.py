@@ -242,6 +242,25 @@ def test_bad_engine_settings_are_refused(settings: dict[str, int]) -> None:
         EngineSettings(**settings)
 
 
+def test_guided_requests_count_twice_towards_max_rows() -> None:
+    model = random_lm(0)
+    guided = Options(cfg_scale=1.0, early_exit=False)
+    requests = [canvas_request(model, [1], 2, Greedy(), guided) for _ in range(4)]
+    decode(model, requests, max_rows=4)
+    assert max(len(ids) for ids in model.seen) == 4
+
+
+def test_suppressing_every_token_is_refused() -> None:
+    with pytest.raises(SettingsError, match="leaves no token"):
+        decode_one(random_lm(0), [1], 1, Greedy(), Options(suppress_tokens=range(8)))
+
+
+def test_a_model_without_default_thresholds_asks_for_one() -> None:
+    model = _BigHead(50)
+    with pytest.raises(SettingsError, match="no default threshold"):
+        Engine(model).add(Request([1, 2], [1], Soar()))
+
+
 def test_suppressing_an_id_the_model_lacks_is_refused() -> None:
     with pytest.raises(SettingsError, match="vocabulary of 9"):
         decode_one(random_lm(0), [1], 1, Greedy(), Options(suppress_tokens=[9]))

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import functools
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from soar_dlm.engine.settings import EngineSettings, Options
 from soar_dlm.errors import PromptError, PromptTooLong, SettingsError, SoarError, UnknownName
@@ -161,6 +165,72 @@ def test_errors_in_prompts_and_options(random_llada: LM) -> None:
         random_llada.decode([[1, 2]], fill=[1])  # type: ignore[list-item]
     with pytest.raises(PromptError, match="one per canvas"):
         random_llada.decode([[1, 2]], fill=[[0], [1]])
+
+
+def test_ordinary_variants_of_input_are_taken(random_llada: LM) -> None:
+    plain = random_llada.generate("x", PositionBeam(2), max_new_tokens=5, temperature=0.5)
+    numbers: Any = {"max_new_tokens": np.int64(5), "temperature": np.float64(0.5), "stop": None}
+    assert random_llada.generate("x", PositionBeam(np.int64(2)), **numbers) == plain  # type: ignore[arg-type]
+    assert random_llada.generate(("x",), PositionBeam(2), max_new_tokens=5, temperature=0.5) == [plain]  # type: ignore[call-overload]
+    array: Any = np.arange(10)
+    banned = random_llada.generate("x", "greedy", max_new_tokens=5, suppress_tokens=array)
+    assert not set(banned.token_ids) & set(range(10))
+
+
+def test_a_list_of_seeds_gives_each_prompt_its_own(random_llada: LM) -> None:
+    options: Any = {"max_new_tokens": 12, "temperature": 1.0}
+    same = random_llada.generate(["x"] * 3, "greedy", **options)
+    assert len({result.text for result in same}) == 1
+    drawn = random_llada.generate(["x"] * 3, "greedy", **options, seed=[4, 5, 6])
+    alone = [random_llada.generate("x", "greedy", **options, seed=seed) for seed in (4, 5, 6)]
+    assert tokens(drawn) == tokens(alone)
+    assert len({result.text for result in drawn}) == 3
+    with pytest.raises(SettingsError, match="seed has 1 entries"):
+        random_llada.generate(["x", "y"], "greedy", seed=[4])
+
+
+def test_positions_to_fill_may_come_in_any_order(random_llada: LM) -> None:
+    mask = random_llada.model.facts.mask_id
+    sorted_fill = random_llada.decode([[5, mask, mask, mask]], fill=[[1, 2, 3]])
+    assert random_llada.decode([[5, mask, mask, mask]], fill=[[3, 1, 2, 1]]) == sorted_fill
+    with pytest.raises(PromptError, match="not booleans"):
+        random_llada.decode([[5, mask]], fill=[[False, True]])
+    with pytest.raises(PromptError, match="a list of canvases"):
+        random_llada.decode(5)  # type: ignore[arg-type]
+
+
+def test_a_stream_checks_its_prompt_when_it_is_made(random_llada: LM) -> None:
+    with pytest.raises(PromptTooLong):
+        random_llada.stream("x" * 2000)
+
+
+@given(
+    st.text(alphabet="abc \n", min_size=1, max_size=8),
+    st.sampled_from([Greedy(2), PositionBeam(3), PositionBeam(2, 2), Soar(2, 0.6), Soar(3, 0.5, released="llada")]),
+    st.integers(1, 12),
+    st.none() | st.integers(1, 8),
+    st.sampled_from([0.0, 0.8]),
+    st.booleans(),
+)
+@settings(max_examples=25)
+def test_the_last_event_of_any_stream_is_what_generate_returns(
+    prompt: str, strategy: Any, length: int, block: int | None, temperature: float, early_exit: bool
+) -> None:
+    lm = small_model()
+    options: Any = {
+        "max_new_tokens": length,
+        "block_length": block,
+        "temperature": temperature,
+        "early_exit": early_exit,
+        "stop": "G",
+    }
+    *_, last = lm.stream(prompt, strategy, **options)
+    assert last.result == lm.generate(prompt, strategy, **options)
+
+
+@functools.cache
+def small_model() -> LM:
+    return load("random-llada")
 
 
 def test_a_model_without_a_chat_template_says_so(random_llada: LM, monkeypatch: pytest.MonkeyPatch) -> None:

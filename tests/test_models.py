@@ -221,6 +221,39 @@ def test_pickled_weights_are_not_read(folder: Path) -> None:
         load(str(folder))
 
 
+def test_code_in_a_checkpoint_is_never_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prevents a question at the terminal whose answer 'y' would have run it."""
+    remote = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": ["evil.Tokenizer", None]}
+    (folder / "evil.py").write_text("raise SystemExit('remote code ran')")
+    edit_json(folder / "tokenizer_config.json", auto_map=remote, tokenizer_class="EvilTokenizer")
+    edit_json(folder / "config.json", auto_map=remote)
+    assert load(str(folder)).generate("hi", max_new_tokens=2).steps > 0
+    edit_json(folder / "config.json", model_type="evil")
+    monkeypatch.setattr("builtins.input", lambda *question: pytest.fail("asked to run remote code"))
+    with pytest.raises(CheckpointError, match="never run"):
+        load(str(folder))
+
+
+def test_a_damaged_tokenizer_is_told(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(CheckpointError, match="tokenizer of"):
+        load(folder)
+
+
+def test_a_missing_package_is_told(folder: Path) -> None:
+    with pytest.raises(CheckpointError, match="needs a package that is missing"):
+        load(folder, attn_implementation="flash_attention_2")
+
+
+def test_running_out_of_memory_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "to", full)
+    with pytest.raises(CheckpointError, match="does not fit into memory"):
+        load(folder)
+
+
 def test_a_damaged_file_is_told(folder: Path) -> None:
     data = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
@@ -326,7 +359,10 @@ def test_options_pass_through_to_transformers(folder: Path, monkeypatch: pytest.
     assert seen["quantization_config"] is quantization
     assert (seen["revision"], seen["attn_implementation"], seen["device_map"]) == ("main", "eager", "cpu")
     assert seen["use_safetensors"] is True
-    assert "trust_remote_code" not in seen
+    assert seen["trust_remote_code"] is False
+    monkeypatch.setattr(loading, "_device", lambda device: torch.device("cpu"))
+    load(str(folder), device="cuda:1", quantization_config=quantization)
+    assert seen["device_map"] == {"": torch.device("cpu")}, "quantized weights go where device says"
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
@@ -350,6 +386,7 @@ def tiny(kind: str) -> transformers.PreTrainedModel:
         "num_attention_heads": 4,
         "intermediate_size": 48,
     }
+    fnet = {name: value for name, value in shape.items() if name != "num_attention_heads"}
     makers: dict[str, Any] = {
         "bert": lambda: transformers.BertForMaskedLM(transformers.BertConfig(**shape, max_position_embeddings=40)),
         "roberta": lambda: transformers.RobertaForMaskedLM(
@@ -372,6 +409,7 @@ def tiny(kind: str) -> transformers.PreTrainedModel:
                 vocab_size=60, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=40
             )
         ),
+        "fnet": lambda: transformers.FNetForMaskedLM(transformers.FNetConfig(**fnet, max_position_embeddings=40)),
         "roformer": lambda: transformers.RoFormerForMaskedLM(
             transformers.RoFormerConfig(**shape, max_position_embeddings=40, embedding_size=32)
         ),
@@ -426,6 +464,13 @@ def test_any_masked_lm_loads_and_padding_changes_nothing(tmp_path: Path, kind: s
     together = [result.token_ids for result in lm.generate(prompts, "greedy", max_new_tokens=4)]
     assert together == [lm.generate(prompt, "greedy", max_new_tokens=4).token_ids for prompt in prompts]
     assert all(4 not in token_ids for token_ids in together)
+
+
+def test_an_architecture_that_mixes_padding_in_is_refused(tmp_path: Path) -> None:
+    """FNet has no attention mask: in a batch, its predictions would depend on the neighbours' length."""
+    write_masked_lm(tmp_path, "fnet")
+    with pytest.raises(CheckpointError, match="cannot be batched"):
+        load(tmp_path)
 
 
 def test_masked_lm_canvases_are_framed_as_the_tokenizer_frames_text(tmp_path: Path) -> None:

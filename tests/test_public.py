@@ -72,6 +72,26 @@ def test_registries_refuse_duplicates_and_suggest_names() -> None:
         registry.get("q")
 
 
+def test_a_conflicting_or_broken_plugin_blocks_only_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prevents one badly named plugin from disabling every strategy."""
+    from importlib.metadata import EntryPoint
+
+    plugins = [
+        EntryPoint("sum", "builtins:max", "g"),
+        EntryPoint("bad", "no_such_module:x", "g"),
+        EntryPoint("min", "builtins:min", "g"),
+    ]
+    monkeypatch.setattr("soar_dlm.registry.entry_points", lambda group: plugins)
+    registry: Registry[object] = Registry("thing", "g", {"sum": "builtins:sum", "any": "builtins:any"})
+    assert registry.names() == ["any", "bad", "min", "sum"]
+    assert registry.get("any") is any
+    assert registry.get("min") is min
+    with pytest.raises(DuplicateName, match="'sum' is taken"):
+        registry.get("sum")
+    with pytest.raises(SettingsError, match="'bad' is installed but cannot be imported"):
+        registry.get("bad")
+
+
 def test_a_strategy_registered_by_a_program_must_be_one() -> None:
     soar_dlm.STRATEGIES.register("not-a-strategy", dict)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="subclass"):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 from soar_dlm.errors import SettingsError
 
 
 def whole_number(name: str, value: Any, at_least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise SettingsError(f"{name} must be a whole number of at least {at_least}, not {value!r}.")
 
 
 def real_number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
-    """``value`` must lie in [low, high], or in (low, high] with ``open_low``."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    """``value`` must be finite and lie in [low, high], or in (low, high] with ``open_low``."""
+    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     if not number or value > high or value < low or (open_low and value == low):
         raise SettingsError(f"{name} must be {_interval(low, high, open_low)}, not {value!r}.")
 

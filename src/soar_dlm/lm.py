@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -31,14 +32,17 @@ MASK_SIGN = "░"
 
 
 class DecodeOptions(TypedDict, total=False):
-    """Keywords of :meth:`LM.decode`; :class:`soar_dlm.engine.settings.Options` says what they do."""
+    """Keywords of :meth:`LM.decode`; :class:`soar_dlm.engine.settings.Options` says what they do.
+
+    ``seed`` may be a list with one for each prompt or canvas.
+    """
 
     block_length: int | None
     temperature: float
     top_k: int | None
     top_p: float
     cfg_scale: float
-    seed: int
+    seed: int | Sequence[int]
     suppress_tokens: Sequence[int]
     early_exit: bool
 
@@ -51,7 +55,7 @@ class GenerateOptions(DecodeOptions, total=False):
     """
 
     max_new_tokens: int
-    stop: str | Sequence[str]
+    stop: str | Sequence[str] | None
     chat: bool
 
 
@@ -100,7 +104,7 @@ class LM:
         single = isinstance(prompt, str) or _is_conversation(prompt)
         if not single and (not isinstance(prompt, Iterable) or isinstance(prompt, Mapping)):
             raise PromptError(f"generate takes a string, a list of messages, or a list of these, not {prompt!r}.")
-        jobs = [self._job(one, strategy, options) for one in ([prompt] if single else prompt)]
+        jobs = [self._job(one, strategy, options, place) for place, one in enumerate([prompt] if single else prompt)]
         results = self._run(jobs)
         return results[0] if single else results
 
@@ -111,7 +115,9 @@ class LM:
 
         Prompts are taken from the iterable as there is room in the batch, so it may be long or slow.
         """
-        self._job("", strategy, options)  # settings that are wrong for every prompt are raised, not yielded
+        self._settings(options, 0)  # what is wrong for every prompt is raised, not yielded
+        chosen = as_strategy(strategy)
+        self._need_text()
         engine = Engine(self.model, self.engine_settings)
         running: dict[int, tuple[int, _Job]] = {}
         source = enumerate(prompts)
@@ -123,7 +129,7 @@ class LM:
                     exhausted = True
                     break
                 try:
-                    job = self._job(prompt, strategy, options)
+                    job = self._job(prompt, chosen, options, place)
                     running[engine.add(job.request)] = (place, job)
                 except SoarError as error:
                     yield place, error
@@ -138,8 +144,10 @@ class LM:
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
     ) -> Iterator[Event]:
         """Continue one text, yielding an :class:`Event` per step; the last one carries the result."""
-        job = self._job(prompt, strategy, options)
-        return self._events(job)
+        job = self._job(prompt, strategy, options, 0)
+        engine = Engine(self.model, self.engine_settings)
+        engine.add(job.request)
+        return self._events(job, engine)
 
     def decode(
         self,
@@ -153,17 +161,18 @@ class LM:
 
         Blocks are counted from the first such position. ``token_ids`` of a result is the whole canvas.
         """
-        checked = _known_options(Options, options)
         chosen = as_strategy(strategy)
-        if fill is not None and len(fill) != len(canvases):
-            raise PromptError(f"fill has {len(fill)} entries for {len(canvases)} canvases; give one per canvas.")
+        rows = _listed(canvases, "decode takes a list of canvases")
+        places = None if fill is None else _listed(fill, "fill takes a list of positions for each canvas")
+        if places is not None and len(places) != len(rows):
+            raise PromptError(f"fill has {len(places)} entries for {len(rows)} canvases; give one per canvas.")
         jobs = []
-        for place, canvas in enumerate(canvases):
+        for place, canvas in enumerate(rows):
             ids = _whole_numbers(canvas, "decode takes a list of canvases, each a list of token ids")
             masked = [at for at, token in enumerate(ids) if token == self.model.facts.mask_id]
-            open_places = masked if fill is None else _whole_numbers(fill[place], "fill takes a list of positions each")
-            request = Request(ids, open_places, chosen, checked)
-            jobs.append(_Job(request, min(open_places, default=len(ids)), (), whole_canvas=True))
+            named = masked if places is None else _whole_numbers(places[place], "fill takes a list of positions each")
+            request = Request(ids, sorted(set(named)), chosen, _checked(dict(options), place))
+            jobs.append(_Job(request, min(named, default=len(ids)), (), whole_canvas=True))
         return self._run(jobs)
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
@@ -183,9 +192,7 @@ class LM:
                 results[place] = self._result(jobs[place], event.decoding)
         return [results[place] for place in range(len(jobs))]
 
-    def _events(self, job: _Job) -> Iterator[Event]:
-        engine = Engine(self.model, self.engine_settings)
-        engine.add(job.request)
+    def _events(self, job: _Job, engine: Engine) -> Iterator[Event]:
         forwards = 0
         for event in engine.run():
             if event.error is not None:
@@ -222,17 +229,21 @@ class LM:
             )
         return self._text
 
-    def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions) -> _Job:
-        text = self._need_text()
+    def _settings(self, options: GenerateOptions, place: int) -> tuple[int, tuple[str, ...], bool, Options]:
+        """Length, stop strings, chat or not, and the options of the request at this place of a list."""
         given: dict[str, Any] = dict(options)
         length = given.pop("max_new_tokens", 128)
-        stop = given.pop("stop", ())
+        stop = given.pop("stop", None) or ()
         chat = given.pop("chat", False)
         checks.whole_number("max_new_tokens", length, 1)
-        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        stops = (stop,) if isinstance(stop, str) or not isinstance(stop, Iterable) else tuple(stop)
         if not all(isinstance(one, str) and one for one in stops):
             raise SettingsError(f"stop must be a non-empty string or a list of them, not {stop!r}.")
-        checked = _known_options(Options, given, also=("max_new_tokens", "stop", "chat"))
+        return length, stops, chat, _checked(given, place, also=("max_new_tokens", "stop", "chat"))
+
+    def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions, place: int) -> _Job:
+        text = self._need_text()
+        length, stops, chat, checked = self._settings(options, place)
         before, after = self._encode(text, prompt, chat)
         canvas = [*before, *[self.model.facts.mask_id] * length, *after]
         fill = range(len(before), len(before) + length)
@@ -279,12 +290,21 @@ def _is_conversation(prompt: Any) -> bool:
     )
 
 
+def _listed(values: Any, wanted: str) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise PromptError(f"{wanted}, not {values!r}.")
+    return list(values)
+
+
 def _whole_numbers(values: Any, wanted: str) -> list[int]:
     """A list, array or tensor of whole numbers as a list."""
     try:
-        return [index(value) for value in values]
+        numbers = [value if isinstance(value, bool) else index(value) for value in _listed(values, wanted)]
     except TypeError as error:
         raise PromptError(f"{wanted}, not {values!r}.") from error
+    if any(isinstance(number, bool) for number in numbers):
+        raise PromptError(f"{wanted}, not booleans.")
+    return numbers
 
 
 def _cut(text: str, stops: Sequence[str]) -> str | None:
@@ -293,16 +313,27 @@ def _cut(text: str, stops: Sequence[str]) -> str | None:
     return text[: min(found)] if found else None
 
 
-def _known_options(kind: type[Options], given: Any, also: Sequence[str] = ()) -> Options:
-    known = [field.name for field in fields(kind)]
+def _checked(given: Mapping[str, Any], place: int, also: Sequence[str] = ()) -> Options:
+    """The options of one request; a list of seeds has one for each."""
+    known = [field.name for field in fields(Options)]
     for name in given:
         if name not in known:
             raise UnknownName("option", name, [*known, *also])
-    return kind(**given)
+    seed = given.get("seed", 0)
+    if isinstance(seed, Sequence) and not isinstance(seed, str):
+        if place >= len(seed):
+            raise SettingsError(f"seed has {len(seed)} entries, too few for the prompts; give one number or one each.")
+        return Options(**{**given, "seed": seed[place]})
+    return Options(**given)
 
 
 def load(
-    name: str, device: Any = None, dtype: Any = None, *, engine: EngineSettings | None = None, **options: Any
+    name: str | os.PathLike[str],
+    device: Any = None,
+    dtype: Any = None,
+    *,
+    engine: EngineSettings | None = None,
+    **options: Any,
 ) -> LM:
     """Load a model by Hub id, local folder or embedded name.
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from soar_dlm.errors import DuplicateName, UnknownName
+from soar_dlm.errors import DuplicateName, SettingsError, UnknownName
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ class Registry(Generic[T]):
     1. ``builtin`` maps a name to ``"module:attribute"``; nothing is imported until the name is asked for.
     2. Installed packages add names through the entry-point ``group``, in their own pyproject.toml.
     3. Programs add names with :meth:`register`.
-    4. A name that is already taken is refused, wherever it comes from; an unknown one suggests the nearest.
+    4. A name that two packages claim is refused when it is asked for; an unknown one suggests the nearest.
     """
 
     def __init__(self, kind: str, group: str, builtin: dict[str, str]) -> None:
@@ -27,6 +27,7 @@ class Registry(Generic[T]):
             name: lambda path=path: _import(path)  # type: ignore[misc]
             for name, path in builtin.items()
         }
+        self._contested: set[str] = set()
         self._discovered = False
 
     def names(self) -> list[str]:
@@ -37,26 +38,34 @@ class Registry(Generic[T]):
         self._discover()
         if name not in self._loaders:
             raise UnknownName(self.kind, name, self._loaders)
-        return cast(T, self._loaders[name]())
+        if name in self._contested:
+            raise self._taken(name)
+        try:
+            return cast(T, self._loaders[name]())
+        except (ImportError, AttributeError) as error:
+            raise SettingsError(f"The {self.kind} {name!r} is installed but cannot be imported: {error}.") from error
 
     def register(self, name: str, value: T) -> None:
         self._discover()
-        self._add(name, lambda: value)
-
-    def _add(self, name: str, loader: Callable[[], Any]) -> None:
         if name in self._loaders:
-            raise DuplicateName(
-                f"The {self.kind} name {name!r} is taken; register yours under another name in the entry-point "
-                f"group {self.group!r}."
-            )
-        self._loaders[name] = loader
+            raise self._taken(name)
+        self._loaders[name] = lambda: value
+
+    def _taken(self, name: str) -> DuplicateName:
+        return DuplicateName(
+            f"The {self.kind} name {name!r} is taken; the package that adds it must choose another name in the "
+            f"entry-point group {self.group!r}."
+        )
 
     def _discover(self) -> None:
         if self._discovered:
             return
-        for entry in entry_points(group=self.group):
-            self._add(entry.name, entry.load)
         self._discovered = True
+        for entry in entry_points(group=self.group):
+            if entry.name in self._loaders:
+                self._contested.add(entry.name)
+            else:
+                self._loaders[entry.name] = entry.load
 
 
 def _import(path: str) -> Any:

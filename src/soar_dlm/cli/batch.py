@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from soar_dlm.errors import InputFileError, PromptError, SoarError
+from soar_dlm.cli.files import Output
+from soar_dlm.errors import PromptError, SoarError
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -57,14 +55,14 @@ def trace_record(index: int, prompt: Any, result: Result) -> dict[str, Any]:
 class BatchWriter:
     """Writes one record per prompt, in the order they are done, each flushed at once; counts the failures."""
 
-    def __init__(self, output: IO[str], trace: IO[str] | None) -> None:
+    def __init__(self, output: Output, trace: Output | None) -> None:
         self._output, self._trace = output, trace
         self.done = self.failed = 0
 
     def result(self, index: int, prompt: Any, identity: Any, result: Result) -> None:
         self._write({"prompt": prompt, "text": result.text, **summary(result)}, index, identity)
         if self._trace is not None:
-            write_json(self._trace, trace_record(index, prompt, result))
+            self._trace.write_json(trace_record(index, prompt, result))
 
     def error(self, index: int, identity: Any, error: SoarError) -> None:
         self.failed += 1
@@ -73,7 +71,7 @@ class BatchWriter:
     def _write(self, record: dict[str, Any], index: int, identity: Any) -> None:
         self.done += 1
         named = {} if identity is None else {"id": identity}
-        write_json(self._output, {"index": index, **named, **record})
+        self._output.write_json({"index": index, **named, **record})
 
 
 def run_batch(lm: LM, lines: Sequence[str], writer: BatchWriter, decoding: dict[str, Any]) -> Iterator[Result | None]:
@@ -97,34 +95,3 @@ def run_batch(lm: LM, lines: Sequence[str], writer: BatchWriter, decoding: dict[
         else:
             writer.result(index, prompt, identity, outcome)
             yield outcome
-
-
-def write_json(file: IO[str], record: Any) -> None:
-    file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    file.flush()
-
-
-@contextmanager
-def open_output(path: Path | None, overwrite: bool) -> Iterator[IO[str]]:
-    """The file to write, standard output for None or "-"; an existing file is only replaced on demand."""
-    if path is None or str(path) == "-":
-        yield sys.stdout
-        return
-    if path.exists() and not overwrite:
-        raise InputFileError(f"{path} exists. Choose another file, or replace it with --overwrite.")
-    try:
-        file = path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise InputFileError(f"Cannot write {path}: {error.strerror}.") from error
-    with file:
-        yield file
-
-
-def read_input(path: Path) -> str:
-    """All of a text file, or of standard input for "-"."""
-    try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputFileError(f"Cannot read {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"Cannot read {path}: it is not UTF-8 text ({error.reason}).") from error

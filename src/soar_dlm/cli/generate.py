@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from rich.console import Console
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.batch import BatchWriter, open_output, read_input, run_batch, trace_record, write_json
+from soar_dlm.cli.batch import BatchWriter, run_batch, trace_record
+from soar_dlm.cli.files import Output, read_input
 from soar_dlm.cli.stats import Totals
 from soar_dlm.errors import SettingsError
 
@@ -30,6 +31,8 @@ def generate(
     dtype: opt.Dtype = None,
     device_map: opt.DeviceMap = None,
     revision: opt.Revision = None,
+    attn_implementation: opt.Attention = None,
+    mask_token_id: opt.MaskTokenId = None,
     strategy: opt.StrategyName = "soar",
     beam: opt.Beam = None,
     threshold: opt.Threshold = None,
@@ -91,22 +94,27 @@ def generate(
     }
     engine = EngineSettings(max_rows=max_rows)
     source = _source(prompt, input_file, jsonl)
-    with ExitStack() as files:
-        writes = files.enter_context(open_output(output, overwrite))
-        traces = files.enter_context(open_output(trace, overwrite)) if trace is not None else None
-        lm = load(model, device, dtype, engine=engine, **opt.given(device_map=device_map, revision=revision))
-        totals = Totals() if stats else None
-        if many:
-            _many(lm, source, BatchWriter(writes, traces), decoding, totals)
-        else:
-            _one(lm, source, writes, traces, decoding, totals, watch)
+    writes = Output(output, overwrite)
+    traces = Output(trace, overwrite) if trace is not None else None
+    loading = opt.given(
+        device_map=device_map,
+        revision=revision,
+        attn_implementation=attn_implementation,
+        mask_token_id=mask_token_id,
+    )
+    lm = load(model, device, dtype, engine=engine, **loading)
+    totals = Totals() if stats else None
+    if many:
+        _many(lm, source, BatchWriter(writes, traces), decoding, totals)
+    else:
+        _one(lm, source, writes, traces, decoding, totals, watch)
 
 
 def _one(
     lm: LM,
     prompt: str,
-    output: IO[str],
-    trace: IO[str] | None,
+    output: Output,
+    trace: Output | None,
     decoding: dict[str, Any],
     totals: Totals | None,
     watch: bool,
@@ -120,11 +128,10 @@ def _one(
     else:
         result = lm.generate(prompt, **decoding)
     seconds = time.perf_counter() - started
-    if not (watch and output is sys.stdout and sys.stdout.isatty()):  # else it is on the screen already
-        output.write(result.text + "\n")
-        output.flush()
+    if not (watch and console.is_terminal and output.is_terminal):  # else it is on the screen already
+        output.write(result.text)
     if trace is not None:
-        write_json(trace, trace_record(0, prompt, result))
+        trace.write_json(trace_record(0, prompt, result))
     if totals is not None:
         totals.add(result)
         console.print(totals.table(seconds))
@@ -132,7 +139,7 @@ def _one(
 
 def _many(lm: LM, source: str, writer: BatchWriter, decoding: dict[str, Any], totals: Totals | None) -> None:
     console = Console(stderr=True)
-    lines = [line for line in source.splitlines() if line.strip()]
+    lines = [line for line in source.split("\n") if line.strip()]
     started = time.perf_counter()
     with _progress(console, len(lines)) as advance:
         for result in run_batch(lm, lines, writer, decoding):
@@ -165,4 +172,4 @@ def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> str:
         return prompt
     if input_file is None and sys.stdin.isatty():
         raise SettingsError("There is no prompt. Give one as an argument, with --input FILE, or on standard input.")
-    return read_input(input_file or Path("-"))
+    return read_input(input_file or Path("-")).removesuffix("\n")

@@ -27,6 +27,10 @@ Dtype = Annotated[
 DeviceMap = Annotated[
     Optional[str], _option(_MODEL, "Spread the model over devices, such as 'auto' (needs the extra 'accelerate').")
 ]
+Attention = Annotated[
+    Optional[str], _option(_MODEL, "eager, sdpa, flash_attention_2, ...; default: transformers' choice.")
+]
+MaskTokenId = Annotated[Optional[int], _option(_MODEL, "For a checkpoint that does not name its mask token.")]
 Revision = Annotated[Optional[str], _option(_MODEL, "Branch, tag or commit of a Hub model.")]
 
 StrategyName = Annotated[

@@ -40,7 +40,7 @@ class Engine:
         return live.ticket
 
     def cancel(self, ticket: int) -> None:
-        """Drop a request; it yields no further event."""
+        """Drop a request; it takes part in no further step."""
         self._waiting = deque(live for live in self._waiting if live.ticket != ticket)
         self._live = [live for live in self._live if live.ticket != ticket]
 
@@ -56,7 +56,7 @@ class Engine:
     @staticmethod
     def _rows_of(requests: Iterable[LiveRequest]) -> int:
         """The most rows these requests can need in one forward."""
-        return sum(live.strategy.beam for live in requests)
+        return sum(live.strategy.beam * (2 if live.options.cfg_scale else 1) for live in requests)
 
     def _admit(self) -> Iterator[LiveRequest]:
         while self._waiting:

@@ -52,6 +52,30 @@ class Question:
         return np.where(self.to_fill, self.tokens, mask_id)
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Neighbouring questions with the same settings: how many positions, and what reading them takes.
+
+    Made before the forward is started, so that nothing has to wait for it.
+    """
+
+    settings: ReadSettings
+    size: int
+    banned: Tensor
+    uniforms: Tensor
+
+    @classmethod
+    def of(cls, questions: Sequence[Question], device: torch.device) -> _Part:
+        settings = questions[0].settings
+        drawn = [question.uniforms for question in questions if question.uniforms is not None]
+        return cls(
+            settings,
+            size=sum(question.columns.size for question in questions),
+            banned=torch.tensor(settings.banned, dtype=torch.int64, device=device),
+            uniforms=torch.from_numpy(np.concatenate(drawn)).to(device) if drawn else torch.empty(0, device=device),
+        )
+
+
 class Reader:
     """Runs the model and reads its logits.
 
@@ -72,8 +96,12 @@ class Reader:
         group_of = [groups.setdefault(question.settings, len(groups)) for question in questions]
         order = sorted(range(len(questions)), key=group_of.__getitem__)
         asked = [questions[place] for place in order]
+        parts = [
+            _Part.of(list(members), self.model.device)
+            for _, members in groupby(asked, key=lambda question: question.settings)
+        ]
         hidden = self.model.hidden(self._rows(asked))
-        tokens, confidence = self._to_host(list(self._slices(asked, hidden)))
+        tokens, confidence = self._to_host(list(self._slices(parts, hidden)))
         ends = np.cumsum([question.columns.size for question in asked])
         readings: dict[int, Reading] = {}
         for place, question, end in zip(order, asked, ends, strict=True):
@@ -101,48 +129,39 @@ class Reader:
             ).to(device),
         )
 
-    def _slices(self, asked: Sequence[Question], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Tokens and confidences, slice by slice, in the order of the questions' positions."""
-        start, twin = 0, sum(question.columns.size for question in asked)
-        tile = self._tile()
-        for settings, members in groupby(asked, key=lambda question: question.settings):
-            group = list(members)
-            size = sum(question.columns.size for question in group)
-            uniforms = self._uniforms(group)
-            banned = torch.tensor(settings.banned, dtype=torch.int64, device=self.model.device)
+        start, twin = 0, sum(part.size for part in parts)
+        for part in parts:
+            settings = part.settings
+            banned, uniforms = part.banned.to(hidden.device), part.uniforms.to(hidden.device)
             metric = get_metric(settings.metric)
             step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
-            for low in range(0, size, step):
-                high = min(low + step, size)
-                logits = self._memory(high - low)
+            for low in range(0, part.size, step):
+                high = min(low + step, part.size)
+                logits = self._memory(high - low, hidden.device)
                 self.model.head(hidden[start + low : start + high], logits)
                 if settings.cfg_scale:
                     base = torch.empty_like(logits)
                     self.model.head(hidden[twin + low : twin + high], base)
                     logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
-                logits.index_fill_(-1, banned, -torch.inf)
-                draws = None if uniforms is None else uniforms[low:high]
-                for part in range(0, high - low, tile):
-                    near = slice(part, part + tile)
-                    yield read(logits[near], metric, settings.sampling, None if draws is None else draws[near])
-            start += size
-            twin += size if settings.cfg_scale else 0
+                for near in self._tiles(high - low, hidden.device):
+                    yield read(logits[near], banned, metric, settings.sampling, uniforms[low:high][near])
+            start += part.size
+            twin += part.size if settings.cfg_scale else 0
 
-    def _memory(self, positions: int) -> Tensor:
+    def _memory(self, positions: int, device: torch.device) -> Tensor:
         """Where to put logits: the same memory in every step, as fresh pages cost a CPU more than reading them does."""
         if len(self._logits) < positions:
-            self._logits = torch.empty(positions, self.model.facts.vocab_size, device=self.model.device)
+            self._logits = torch.empty(positions, self.model.facts.vocab_size, device=device)
         return self._logits[:positions]
 
-    def _tile(self) -> int:
+    def _tiles(self, positions: int, device: torch.device) -> Iterator[slice]:
         """Positions read at a time: on a CPU as many as stay in its cache from the first pass to the last."""
-        near = CACHE if self.model.device.type == "cpu" else self.head_budget
-        return max(1, near // (4 * self.model.facts.vocab_size))
-
-    def _uniforms(self, group: Sequence[Question]) -> Tensor | None:
-        drawn = [question.uniforms for question in group if question.uniforms is not None]
-        return torch.from_numpy(np.concatenate(drawn)).to(self.model.device) if drawn else None
+        near = CACHE if device.type == "cpu" else self.head_budget
+        size = max(1, near // (4 * self.model.facts.vocab_size))
+        return (slice(low, low + size) for low in range(0, positions, size))
 
     def _to_host(self, parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Ints, Floats]:
         tokens = torch.cat([part[0] for part in parts]).to(torch.int32)

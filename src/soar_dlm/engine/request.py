@@ -100,6 +100,8 @@ class LiveRequest:
             raise SettingsError(f"suppress_tokens has an id outside the model's vocabulary of {self.facts.vocab_size}.")
         if self.strategy.rules.bans_mask:
             banned.add(self.facts.mask_id)
+        if len(banned) >= self.facts.vocab_size:
+            raise SettingsError("suppress_tokens leaves no token to predict.")
         return ReadSettings(self.strategy.metric, options.sampling, options.cfg_scale, tuple(sorted(banned)))
 
     @property

@@ -12,7 +12,9 @@ from soar_dlm.search.sampling import Sampling
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """``max_rows`` candidates at most share a forward (a request wider than that runs alone).
+    """``max_rows`` rows at most share a forward; a request wider than that runs alone.
+
+    A candidate is one row, or two with classifier-free guidance.
 
     ``head_budget`` bytes at most are used at a time for logits and what is computed from them.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -20,14 +21,15 @@ from transformers.utils import cached_file
 from soar_dlm.errors import (
     CheckpointError,
     MissingExtra,
-    NoMaskToken,
     SettingsError,
+    SoarError,
     UnknownName,
     WeightsMismatch,
 )
 from soar_dlm.models.embedded import embedded_folder, embedded_names
+from soar_dlm.models.facts import read_facts
 from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
-from soar_dlm.models.masked_lm import ModelFacts, TransformersLM, first_position
+from soar_dlm.models.masked_lm import Rows, TransformersLM
 from soar_dlm.models.text import Text
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -53,7 +55,7 @@ class Checkpoint:
 
 
 def load_checkpoint(
-    name: str,
+    name: str | os.PathLike[str],
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
@@ -70,13 +72,17 @@ def load_checkpoint(
     """
     if device is not None and device_map is not None:
         raise SettingsError("Give either device (one place) or device_map (several), not both.")
-    if device_map is not None and find_spec("accelerate") is None:
-        raise MissingExtra("accelerate", "accelerate", "device_map")
+    name = os.fspath(name)
     target = _device(device)
+    default_dtype_on = target if device_map is None else None
+    if quantization_config is not None and device_map is None:
+        device_map = {"": target}  # quantized weights cannot be moved once they are loaded
+    if device_map is not None and find_spec("accelerate") is None:
+        raise MissingExtra("accelerate", "accelerate", "device_map and quantization_config")
     source = name if _is_hub_id(name) else embedded_folder(name) or str(Path(name).expanduser())
     hub = {"revision": revision} if revision is not None else {}
     options: dict[str, Any] = {
-        "dtype": _dtype(dtype, target if device_map is None else None),
+        "dtype": _dtype(dtype, default_dtype_on),
         "device_map": device_map,
         "quantization_config": quantization_config,
         "attn_implementation": attn_implementation,
@@ -86,26 +92,29 @@ def load_checkpoint(
         if "model_type" not in raw:
             raise CheckpointError(f"Could not load {name!r}: it has no config.json that names a model_type.")
         family = family_of(raw)
-        tokenizer = _tokenizer(source, family, hub)
         config, model_class = _config_and_class(name, family, raw)
+        tokenizer = _tokenizer(source, family, hub)
         given = {key: value for key, value in options.items() if value is not None}
         model, report = model_class.from_pretrained(
             source,
             config=config,
             key_mapping=dict(family.weight_names) or None,
             use_safetensors=True,
+            trust_remote_code=False,
             output_loading_info=True,
             **given,
             **hub,
         )
-    _check_weights(name, family, report)
-    if device_map is None and quantization_config is None:
-        model.to(target)
-    facts = _facts(name, family, raw, model, tokenizer, mask_token_id)
+        _check_weights(name, family, report)
+        if device_map is None and "quantization_config" not in raw:
+            model.to(target)
+    facts = read_facts(name, family, raw, model, tokenizer, mask_token_id)
     text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
     running = TransformersLM(
         model, facts, predicts_next=family.predicts_next, full_attention=family.make_config is not None
     )
+    if family is MASKED_LM:
+        _check_padding(name, running)
     return Checkpoint(name, family, running, text)
 
 
@@ -149,6 +158,8 @@ def config_for(family: Family, raw: dict[str, Any]) -> transformers.PretrainedCo
         raise CheckpointError(f"config.json names a {family.name} model but lacks {error}.") from error
     config.is_causal = False
     config.use_cache = False
+    if "quantization_config" in raw:
+        config.quantization_config = raw["quantization_config"]
     return config
 
 
@@ -176,7 +187,10 @@ def _tokenizer(source: str, family: Family, hub: dict[str, Any]) -> Any:
     )
     if not any(present):
         return None
-    return getattr(transformers, family.tokenizer_class).from_pretrained(source, **hub)
+    try:
+        return getattr(transformers, family.tokenizer_class).from_pretrained(source, trust_remote_code=False, **hub)
+    except Exception as error:  # the Rust side raises bare Exceptions
+        raise CheckpointError(f"The tokenizer of {source!r} cannot be read: {_first_line(error)}") from error
 
 
 def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
@@ -198,43 +212,20 @@ def _some(keys: Any, most: int = 3) -> str:
     return ", ".join(ordered[:most]) + (", ..." if len(ordered) > most else "")
 
 
-def _facts(
-    name: str, family: Family, raw: dict[str, Any], model: Any, tokenizer: Any, mask_token_id: int | None
-) -> ModelFacts:
-    vocabulary: dict[str, int] = tokenizer.get_vocab() if tokenizer is not None else {}
-    size = model.config.vocab_size
-    named_masks = [vocabulary[token] for token in family.mask_tokens if token in vocabulary]
-    masks = [mask_token_id, raw.get("mask_token_id"), getattr(tokenizer, "mask_token_id", None), *named_masks]
-    mask = next((token for token in masks if token is not None), None)
-    if mask is None:
-        raise NoMaskToken(
-            f"{name!r} names no mask token, neither in config.json nor in its tokenizer. "
-            "If it has one, pass its id as mask_token_id."
-        )
-    if not 0 <= mask < size:
-        raise NoMaskToken(f"Mask token id {mask} of {name!r} is outside the vocabulary of {size}; pass mask_token_id.")
-    ends: list[int] = []
-    generation = getattr(model, "generation_config", None)
-    for value in (
-        raw.get("eos_token_id"),
-        getattr(tokenizer, "eos_token_id", None),
-        getattr(generation, "eos_token_id", None),
-    ):
-        ends += value if isinstance(value, list) else [] if value is None else [value]
-    ends += [vocabulary[token] for token in family.end_tokens if token in vocabulary]
-    end_ids = tuple(dict.fromkeys(token for token in ends if 0 <= token < size))
-    pads = [raw.get("pad_token_id"), getattr(tokenizer, "pad_token_id", None), *end_ids, 0]
-    pad = next(token for token in pads if token is not None and 0 <= token < size)
-    longest = getattr(model.config, "max_position_embeddings", None)
-    return ModelFacts(
-        vocab_size=size,
-        mask_id=mask,
-        pad_id=pad,
-        filler_id=end_ids[0] if end_ids else pad,
-        end_ids=end_ids,
-        context=longest - first_position(model.base_model) if longest else None,
-        thresholds=family.thresholds,
-    )
+def _check_padding(name: str, model: TransformersLM) -> None:
+    """Refuse an architecture that cannot be batched: one that ignores its padding mask, or that takes other inputs."""
+    row = torch.full((1, 4), model.facts.mask_id, device=model.device)
+    padded = torch.cat([torch.full_like(row[:, :3], model.facts.pad_id), row], dim=1)
+    first = torch.zeros(4, dtype=torch.int64, device=model.device)
+    column = torch.arange(4, device=model.device)
+    try:
+        plain = model.hidden(Rows(row, None, first, column)).float()
+        behind_padding = model.hidden(Rows(padded, first[:1] + 3, first, column + 3)).float()
+        model.logits(plain[:1].to(next(iter(model.backbone.parameters())).dtype))
+    except Exception as error:
+        raise CheckpointError(f"{name!r} cannot be run as a masked language model: {_first_line(error)}") from error
+    if (plain - behind_padding).abs().max() > 0.05 * plain.abs().max():
+        raise CheckpointError(f"{name!r} gives other predictions when its rows are padded, so it cannot be batched.")
 
 
 @contextmanager
@@ -257,11 +248,24 @@ def _quiet() -> Iterator[None]:
 def _readable_errors(name: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, SafetensorError) as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except SoarError:
+        raise
+    except torch.OutOfMemoryError as error:
         raise CheckpointError(
-            f"Could not load {name!r}: {first_line} Give a local folder, a Hub id whose weights are safetensors, "
-            f"or an embedded model ({', '.join(embedded_names())})."
+            f"{name!r} does not fit into memory; try dtype bfloat16, device_map='auto' or a quantization_config."
         ) from error
+    except ImportError as error:
+        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {_first_line(error)}") from error
     except RuntimeError as error:
-        raise WeightsMismatch(f"The weights of {name!r} do not fit its config.json: {error}") from error
+        kind = WeightsMismatch if "size" in str(error) else CheckpointError
+        raise kind(f"Could not load {name!r}: {error}") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CheckpointError(
+            f"Could not load {name!r}: {_first_line(error)} Give a local folder, a Hub id whose weights are "
+            f"safetensors, or an embedded model ({', '.join(embedded_names())})."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    told = str(error).strip()
+    return told.splitlines()[0] if told else type(error).__name__

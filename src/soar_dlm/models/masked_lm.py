@@ -102,8 +102,9 @@ class TransformersLM:
 
     @property
     def device(self) -> torch.device:
-        device: torch.device = next(self.backbone.parameters()).device
-        return device
+        """Where rows are put; layers that are offloaded (on "meta" until they run) are passed over."""
+        places = (parameter.device for parameter in self.backbone.parameters())
+        return next((device for device in places if device.type != "meta"), torch.device("cpu"))
 
     @torch.inference_mode()
     def hidden(self, rows: Rows) -> Tensor:
@@ -138,7 +139,7 @@ class TransformersLM:
 
     @torch.inference_mode()
     def head(self, hidden: Tensor, out: Tensor) -> None:
-        if self._matrix is not None and self._matrix.dtype == out.dtype:
+        if self._matrix is not None and (self._matrix.dtype, self._matrix.device) == (out.dtype, out.device):
             torch.mm(hidden, self._matrix.T, out=out)
         else:
             out.copy_(self.logits(hidden))

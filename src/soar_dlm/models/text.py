@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from soar_dlm.errors import PromptError
+
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -32,13 +34,22 @@ class Text:
 
     def encode(self, text: str) -> tuple[list[int], list[int]]:
         """Ids of a prompt, and the ids that belong after the text that continues it (such as [SEP])."""
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return [*self._before, *ids], list(self._after)
+        return [*self._before, *self._ids(text)], list(self._after)
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], list[int]]:
         """Ids of a conversation in the model's own chat template, ready for the assistant's turn."""
-        rendered = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return self.tokenizer(rendered, add_special_tokens=False)["input_ids"], []
+        try:
+            rendered = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # templates are programs of their own and raise what they like
+            raise PromptError(f"The model's chat template does not take these messages: {error}.") from error
+        return self._ids(rendered), []
+
+    def _ids(self, text: str) -> list[int]:
+        try:
+            ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        except (TypeError, ValueError) as error:
+            raise PromptError(f"The tokenizer does not take this text: {error}.") from error
+        return ids
 
     @property
     def has_chat_template(self) -> bool:

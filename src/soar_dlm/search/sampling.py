@@ -35,7 +35,9 @@ class Sampling:
     @property
     def buffers(self) -> int:
         """How many float32 copies of the logits are alive at the peak of :func:`read`."""
-        return 3 if self.temperature == 0 else 9
+        if self.temperature == 0:
+            return 3
+        return 6 if self.top_p == 1.0 else 12  # sorting takes indices and room to work in
 
 
 def draw(shifted: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
@@ -61,15 +63,19 @@ def draw(shifted: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     return torch.minimum(tokens, last_possible)
 
 
-def read(logits: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | None) -> tuple[Tensor, Tensor]:
+def read(
+    logits: Tensor, banned: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The token each position would commit and the confidence in it: [S, V] -> [S], [S]. Overwrites ``logits``.
 
-    A row whose logits hold NaN or +infinity, or nothing but -infinity, comes back with confidence NaN: its maximum is
-    not finite, so all of it is NaN once the maximum is taken off.
+    ``banned`` [B] are columns that count for nothing. A row in which any logit is NaN or infinite comes back with
+    confidence NaN.
     """
-    peak, tokens = most_likely(logits)
+    lowest = logits.amin(-1)
+    peak, tokens = most_likely(logits.index_fill_(-1, banned, -torch.inf))
+    finite = (peak - lowest).isfinite()
     shifted = logits.sub_(peak.unsqueeze(-1))
     if sampling.temperature > 0:
         assert uniforms is not None
-        tokens = torch.where(peak.isfinite(), draw(shifted, uniforms, sampling), tokens)
-    return tokens, metric.measure(shifted, tokens)
+        tokens = torch.where(finite, draw(shifted, uniforms, sampling), tokens)
+    return tokens, torch.where(finite, metric.measure(shifted, tokens), torch.nan)

@@ -10,6 +10,7 @@ import numpy as np
 from typing_extensions import Self
 
 from soar_dlm import checks
+from soar_dlm.errors import SettingsError
 from soar_dlm.search.candidate import Candidate, Floats, Proposal
 from soar_dlm.search.confidence import get_metric
 from soar_dlm.search.rules import PAPER, Rules
@@ -53,6 +54,8 @@ class Strategy:
         offered = getattr(self, "__dataclass_fields__", {})
         if "threshold" not in offered or self.threshold is not None:
             return self
+        if self.metric not in thresholds:
+            raise SettingsError(f"This model has no default threshold for the metric {self.metric!r}; give one.")
         filled: Self = replace(cast(Any, self), threshold=thresholds[self.metric])
         return filled
 
