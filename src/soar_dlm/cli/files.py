@@ -32,10 +32,6 @@ class Output:
         if self._path.is_dir() or not os.access(target, os.W_OK):
             raise InputFileError(f"Cannot write {self._path}. Check that its folder exists and may be written.")
 
-    @property
-    def is_terminal(self) -> bool:
-        return self._file is not None and self._file.isatty()
-
     def write(self, line: str) -> None:
         if self._file is None:
             assert self._path is not None

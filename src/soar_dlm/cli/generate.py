@@ -128,8 +128,7 @@ def _one(
     else:
         result = lm.generate(prompt, **decoding)
     seconds = time.perf_counter() - started
-    if not (watch and console.is_terminal and output.is_terminal):  # else it is on the screen already
-        output.write(result.text)
+    output.write(result.text)
     if trace is not None:
         trace.write_json(trace_record(0, prompt, result))
     if totals is not None:

@@ -33,6 +33,8 @@ from soar_dlm.models.masked_lm import Rows, TransformersLM
 from soar_dlm.models.text import Text
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+QUICK = 2**30
+"""Bytes of local weights that load too quickly for a progress bar."""
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.json",
@@ -87,7 +89,7 @@ def load_checkpoint(
         "quantization_config": quantization_config,
         "attn_implementation": attn_implementation,
     }
-    with _quiet(), _readable_errors(name):
+    with _quiet(source), _readable_errors(name):
         raw, _ = transformers.PretrainedConfig.get_config_dict(source, **hub)
         if "model_type" not in raw:
             raise CheckpointError(f"Could not load {name!r}: it has no config.json that names a model_type.")
@@ -229,12 +231,13 @@ def _check_padding(name: str, model: TransformersLM) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Loading bars only where someone watches, and no warnings about what is checked here anyway."""
+def _quiet(source: str) -> Iterator[None]:
+    """Loading bars only where someone has to wait and can see them; no warnings about what is checked here anyway."""
     logging = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
-    if not sys.stderr.isatty():
+    size = sum(file.stat().st_size for file in Path(source).glob("*.safetensors"))
+    if not sys.stderr.isatty() or 0 < size < QUICK:
         logging.disable_progress_bar()
     try:
         yield

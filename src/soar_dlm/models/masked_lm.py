@@ -152,10 +152,12 @@ class TransformersLM:
 
 
 def lone_matrix(head: nn.Module) -> Tensor | None:
-    """The weight of a head that is one linear layer without bias and nothing else; None for any other."""
+    """The weight of a head that is one plain linear layer without bias and nothing else; None for any other."""
     layers = [child for child in head.children() if not isinstance(child, _GivenStates)]
-    lone = len(layers) == 1 and type(layers[0]) is nn.Linear and getattr(layers[0], "bias", None) is None
-    return layers[0].get_parameter("weight") if lone else None
+    if len(layers) != 1 or type(layers[0]) is not nn.Linear or getattr(layers[0], "bias", None) is not None:
+        return None
+    weight = layers[0].get_parameter("weight")
+    return weight if type(weight) is nn.Parameter else None  # a quantized one has a type of its own
 
 
 def first_position(backbone: Any) -> int:

@@ -62,7 +62,9 @@ def write_llada(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes
             f"{block}attn_norm.weight": (width,),
             f"{block}ff_norm.weight": (width,),
         }
-    path = _write(folder, config, random_weights(shapes, seed), shards)
+    weights = random_weights(shapes, seed)
+    _prefer_readable(weights["model.transformer.ff_out.weight"], vocabulary)
+    path = _write(folder, config, weights, shards)
     _bare_tokenizer(vocabulary, special).save(str(path / "tokenizer.json"))
     _json(
         path / "tokenizer_config.json",
@@ -128,7 +130,9 @@ def write_dream(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes
             f"{block}input_layernorm.weight": (width,),
             f"{block}post_attention_layernorm.weight": (width,),
         }
-    path = _write(folder, config, random_weights(shapes, seed), shards)
+    weights = random_weights(shapes, seed)
+    _prefer_readable(weights["lm_head.weight"], vocabulary)
+    path = _write(folder, config, weights, shards)
     plain = {token: place for token, place in vocabulary.items() if token not in special}
     _json(path / "vocab.json", plain)
     (path / "merges.txt").write_text("#version: 0.2\n")
@@ -180,6 +184,14 @@ def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, T
             spread = 1.0 if "wte" in name or "embed_tokens" in name else (5.0 if head else 2.0) * shape[1] ** -0.5
             weights[name] = torch.randn(shape, generator=generator) * spread
     return weights
+
+
+def _prefer_readable(head: Tensor, vocabulary: dict[str, int]) -> None:
+    """Turn down the rows of all tokens but readable characters and the EOS, so that the noise can be looked at."""
+    loud = [place for token, place in vocabulary.items() if "!" <= token <= "~" or token in ("Ġ", "<|endoftext|>")]
+    gain = torch.full((len(head), 1), 0.2)
+    gain[loud] = 1.0
+    head.mul_(gain)
 
 
 def save_shards(folder: Path, weights: dict[str, Tensor], shards: int) -> None:
