@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
 .PHONY: demo test lint types contracts tests format overhead clean
@@ -43,6 +43,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV); PyTorch is large, this takes a minute or more ..."
 	$(INSTALL) -e .
 	touch $@
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -23,10 +24,10 @@ PROMPTS = [
 ]
 STRATEGIES = {
     "greedy": soar.Greedy(),
-    "greedy, 2 per step": soar.Greedy(tokens_per_step=2),
-    "adaptive parallel": soar.AdaptiveParallel(threshold=0.8),
-    "position beam, K=2": soar.PositionBeam(beam=2),
-    "position beam, K=2, 2 per step": soar.PositionBeam(beam=2, tokens_per_step=2),
+    "greedy, n=2": soar.Greedy(tokens_per_step=2),
+    "adaptive": soar.AdaptiveParallel(threshold=0.8),
+    "PBS, K=2": soar.PositionBeam(beam=2),
+    "PBS, K=2, n=2": soar.PositionBeam(beam=2, tokens_per_step=2),
     "SOAR, K=2": soar.Soar(beam=2, threshold=0.8),
     "SOAR, K=4": soar.Soar(beam=4, threshold=0.8),
 }
@@ -43,9 +44,10 @@ def main() -> None:
             shown = "".join(sign if sign.isprintable() else "." for sign in event.text.replace("\ufffd", "."))
             console.print(f"  step {event.step:2}  {escape(shown)}", highlight=False)
 
-    table = Table(title=f"\n{len(PROMPTS)} prompts, 64 positions each, decoded in one batch", title_justify="left")
+    title = f"\n{len(PROMPTS)} prompts, 64 positions each, decoded in one batch"
+    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD)
     table.add_column("strategy")
-    for column in ("steps", "forwards", "tokens per forward", "mean confidence", "seconds"):
+    for column in ("steps", "forwards", "tokens/forward", "confidence", "seconds"):
         table.add_column(column, justify="right")
     for name, strategy in STRATEGIES.items():
         started = time.perf_counter()
