@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.search.confidence import BLOCK, METRICS, get_metric, most_likely
-from soar_dlm.search.sampling import Sampling, draw, read
+from soar_dlm.search.sampling import Sampling, ban, draw, read
 
 GREEDY = Sampling()
-NONE = torch.empty(0, dtype=torch.int64)
 LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 1e-30]]))
 
 
@@ -25,7 +24,7 @@ LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 
     ],
 )
 def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> None:
-    tokens, confidence = read(LOGITS.clone(), NONE, get_metric(metric), GREEDY)
+    tokens, confidence = read(LOGITS.clone(), get_metric(metric), GREEDY)
     assert tokens.tolist() == [0, 2, 0]
     assert confidence.tolist() == pytest.approx(expected, abs=1e-5)
 
@@ -34,8 +33,9 @@ def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> N
 def test_suppressed_tokens_count_for_nothing(metric: str) -> None:
     full = torch.randn(4, 10, generator=torch.Generator().manual_seed(0))
     more = torch.cat([full, torch.full((4, 3), 99.0)], dim=1)
-    expected = read(full.clone(), NONE, get_metric(metric), GREEDY)
-    found = read(more, torch.tensor([10, 11, 12]), get_metric(metric), GREEDY)
+    expected = read(full.clone(), get_metric(metric), GREEDY)
+    ban(more, torch.tensor([10, 11, 12]))
+    found = read(more, get_metric(metric), GREEDY)
     assert torch.equal(found[0], expected[0])
     torch.testing.assert_close(found[1], expected[1])
 
@@ -53,15 +53,20 @@ def test_most_likely_is_max(seed: int, columns: int) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_with_non_finite_logits_read_as_nan_and_spoil_no_other(metric: str, bad: float) -> None:
     logits = torch.zeros(3, 300)
+    ban(logits, torch.tensor([5]))
     logits[1, 290] = bad
     for sampling in (GREEDY, Sampling(temperature=1.0, top_p=0.9)):
-        _, confidence = read(logits.clone(), torch.tensor([5]), get_metric(metric), sampling, torch.rand(3))
+        _, confidence = read(logits.clone(), get_metric(metric), sampling, torch.rand(3))
         assert confidence.isnan().tolist() == [False, True, False]
 
 
-def test_a_row_without_any_possible_token_reads_as_nan() -> None:
-    _, confidence = read(torch.zeros(1, 5), torch.arange(5), get_metric("probability"), GREEDY)
-    assert confidence.isnan().all()
+@pytest.mark.parametrize("temperature", [1e-30, 1.0, 1e30])
+def test_banned_tokens_are_never_drawn(temperature: float) -> None:
+    logits = torch.randn(500, 6, generator=torch.Generator().manual_seed(0))
+    ban(logits, torch.tensor([0, 3]))
+    uniforms = torch.arange(500).float() / 500
+    tokens, _ = read(logits, get_metric("margin"), Sampling(temperature=temperature), uniforms)
+    assert not set(tokens.tolist()) & {0, 3}
 
 
 def test_draws_follow_the_distribution() -> None:
@@ -104,9 +109,7 @@ def test_the_largest_uniform_never_draws_an_impossible_token() -> None:
 def test_confidence_of_a_sampled_token_is_that_of_the_models_own_distribution() -> None:
     logits = torch.log(torch.tensor([[0.7, 0.2, 0.1]]))
     for metric, expected in (("probability", 0.2), ("margin", -0.5), ("neg_entropy", -0.801819)):
-        token, confidence = read(
-            logits.clone(), NONE, get_metric(metric), Sampling(temperature=5.0), torch.tensor([0.5])
-        )
+        token, confidence = read(logits.clone(), get_metric(metric), Sampling(temperature=5.0), torch.tensor([0.5]))
         assert token.item() == 1
         assert confidence.item() == pytest.approx(expected, abs=1e-5)
 

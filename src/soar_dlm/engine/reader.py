@@ -13,7 +13,7 @@ from torch import Tensor
 from soar_dlm.models.masked_lm import MaskedLM, Rows
 from soar_dlm.search.candidate import Bools, Floats, Ints, Reading
 from soar_dlm.search.confidence import get_metric
-from soar_dlm.search.sampling import Sampling, read
+from soar_dlm.search.sampling import Sampling, ban, read
 
 CACHE = 2 * 2**20
 """Bytes of logits that a CPU core keeps close."""
@@ -146,8 +146,9 @@ class Reader:
                     self.model.head(hidden[twin + low : twin + high], base)
                     logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
+                ban(logits, banned)
                 for near in self._tiles(high - low, hidden.device):
-                    yield read(logits[near], banned, metric, settings.sampling, uniforms[low:high][near])
+                    yield read(logits[near], metric, settings.sampling, uniforms[low:high][near])
             start += part.size
             twin += part.size if settings.cfg_scale else 0
 

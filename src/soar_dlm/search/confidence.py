@@ -77,7 +77,7 @@ def _margin(shifted: Tensor, tokens: Tensor) -> Tensor:
 
 def _neg_entropy(shifted: Tensor, tokens: Tensor) -> Tensor:
     """sum_v p[v] log p[v], whichever token is chosen; 0 for a certain distribution."""
-    shifted.clamp_(min=-1e4)  # keeps 0 * log 0 at 0 for suppressed tokens
+    shifted.clamp_(min=-1e4)  # keeps 0 * log 0 at 0 for tokens far below the best
     weights = shifted.exp()
     total = weights.sum(-1)
     return weights.mul_(shifted).sum(-1) / total - total.log()

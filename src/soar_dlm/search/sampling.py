@@ -10,6 +10,8 @@ from torch import Tensor
 from soar_dlm import checks
 from soar_dlm.search.confidence import Metric, most_likely
 
+BANNED = -1e30
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -46,7 +48,7 @@ def draw(shifted: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     ``shifted`` are logits minus their row maximum, so that no temperature can overflow them. One number per position
     decides, so a draw depends on nothing else in the batch.
     """
-    logits = shifted / sampling.temperature
+    logits = (shifted / sampling.temperature).masked_fill_(shifted < BANNED / 2, -torch.inf)
     if sampling.top_k is not None and sampling.top_k < logits.shape[-1]:
         least = logits.topk(sampling.top_k).values[:, -1:]
         logits.masked_fill_(logits < least, -torch.inf)
@@ -63,17 +65,21 @@ def draw(shifted: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     return torch.minimum(tokens, last_possible)
 
 
-def read(
-    logits: Tensor, banned: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def ban(logits: Tensor, tokens: Tensor) -> None:
+    """Make these columns count for nothing: [S, V], [B].
+
+    Their probability is exactly 0, as with minus infinity; a finite number tells them from a model's infinities.
+    """
+    logits.index_fill_(-1, tokens, BANNED)
+
+
+def read(logits: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The token each position would commit and the confidence in it: [S, V] -> [S], [S]. Overwrites ``logits``.
 
-    ``banned`` [B] are columns that count for nothing. A row in which any logit is NaN or infinite comes back with
-    confidence NaN.
+    A row in which any logit is NaN or infinite comes back with confidence NaN.
     """
-    lowest = logits.amin(-1)
-    peak, tokens = most_likely(logits.index_fill_(-1, banned, -torch.inf))
-    finite = (peak - lowest).isfinite()
+    finite = logits.sum(-1).isfinite()
+    peak, tokens = most_likely(logits)
     shifted = logits.sub_(peak.unsqueeze(-1))
     if sampling.temperature > 0:
         assert uniforms is not None
