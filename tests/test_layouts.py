@@ -1,0 +1,183 @@
+"""The families' on-disk layouts, at full size and in shards."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from soar_dlm.lm import LM, load
+from soar_dlm.models.embedded import embedded_folder
+from soar_dlm.models.families import DREAM, FAMILIES, LLADA, Family, family_of
+from soar_dlm.models.loading import config_for
+from soar_dlm.models.random_checkpoint import save_shards, write_dream, write_llada
+
+LLADA_8B = {
+    "model_type": "llada",
+    "architectures": ["LLaDAModelLM"],
+    "activation_type": "silu",
+    "alibi": False,
+    "attention_layer_norm": False,
+    "block_type": "llama",
+    "d_model": 4096,
+    "embedding_size": 126464,
+    "eos_token_id": 126081,
+    "include_bias": False,
+    "include_qkv_bias": False,
+    "input_emb_norm": False,
+    "layer_norm_type": "rms",
+    "mask_token_id": 126336,
+    "max_sequence_length": 4096,
+    "mlp_hidden_size": 12288,
+    "mlp_ratio": 4,
+    "n_heads": 32,
+    "n_kv_heads": 32,
+    "n_layers": 32,
+    "pad_token_id": 126081,
+    "rms_norm_eps": 1e-05,
+    "rope": True,
+    "rope_theta": 500000.0,
+    "scale_logits": False,
+    "vocab_size": 126464,
+    "weight_tying": False,
+}
+DREAM_7B = {
+    "model_type": "Dream",
+    "architectures": ["DreamModel"],
+    "attention_dropout": 0.0,
+    "bos_token_id": 151643,
+    "eos_token_id": 151643,
+    "hidden_act": "silu",
+    "hidden_size": 3584,
+    "initializer_range": 0.02,
+    "intermediate_size": 18944,
+    "mask_token_id": 151666,
+    "max_position_embeddings": 131072,
+    "max_window_layers": 28,
+    "num_attention_heads": 28,
+    "num_hidden_layers": 28,
+    "num_key_value_heads": 4,
+    "pad_token_id": 151643,
+    "rms_norm_eps": 1e-06,
+    "rope_scaling": None,
+    "rope_theta": 1000000.0,
+    "sliding_window": None,
+    "tie_word_embeddings": False,
+    "use_sliding_window": False,
+    "vocab_size": 152064,
+}
+
+
+def published_names(family: Family, layers: int) -> set[str]:
+    """The weight names of the checkpoints on the Hub, written out by hand."""
+    if family is LLADA:
+        parts = ["q_proj", "k_proj", "v_proj", "attn_out", "ff_proj", "up_proj", "ff_out", "attn_norm", "ff_norm"]
+        names = {f"model.transformer.blocks.{n}.{part}.weight" for n in range(layers) for part in parts}
+        return names | {f"model.transformer.{part}.weight" for part in ("wte", "ln_f", "ff_out")}
+    linear = ("self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+    parts = [*linear, "input_layernorm", "post_attention_layernorm"]
+    names = {f"model.layers.{n}.{part}.weight" for n in range(layers) for part in parts}
+    names |= {
+        f"model.layers.{n}.self_attn.{part}_proj.{kind}"
+        for n in range(layers)
+        for part in "qkv"
+        for kind in ("weight", "bias")
+    }
+    return names | {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}
+
+
+def renamed(name: str, family: Family) -> str:
+    matching = [(pattern, to) for pattern, to in family.weight_names.items() if re.match(pattern, name)]
+    assert len(matching) <= 1, f"{name} is renamed twice"
+    return re.sub(*matching[0], name) if matching else name
+
+
+@pytest.mark.parametrize(
+    ("family", "raw", "layers", "parameters"),
+    [(LLADA, LLADA_8B, 32, 8_015_581_184), (DREAM, DREAM_7B, 28, 7_615_616_512)],
+    ids=["LLaDA-8B", "Dream-7B"],
+)
+def test_full_size_models_match_the_published_checkpoints(
+    family: Family, raw: dict[str, Any], layers: int, parameters: int
+) -> None:
+    """Every published weight has one place in the stock class, every place is filled, and the count is right."""
+    assert family_of(raw) is family
+    config = config_for(family, raw)
+    with torch.device("meta"):
+        model = getattr(transformers, family.model_class)(config)
+    places = dict(model.named_parameters())
+    mapped = [renamed(name, family) for name in published_names(family, layers)]
+    assert len(mapped) == len(set(mapped)), "two published weights fall on one place"
+    assert set(mapped) == set(places)
+    assert sum(parameter.numel() for parameter in places.values()) == parameters
+    assert config.is_causal is False
+    assert config.max_position_embeddings == raw.get("max_sequence_length", raw.get("max_position_embeddings"))
+    assert config.rope_parameters["rope_theta"] == raw["rope_theta"]
+
+
+@pytest.mark.parametrize("write", [write_llada, write_dream])
+@pytest.mark.parametrize("shards", [1, 3])
+def test_sharded_safetensors_round_trip(tmp_path: Path, write: Any, shards: int) -> None:
+    folder = write(tmp_path / "sharded", shards=shards, seed=4)
+    one = write(tmp_path / "one", seed=4)
+    assert len(list(folder.glob("*.safetensors"))) == shards
+    sharded, whole = load(str(folder)), load(str(one))
+    stored = load_file(one / "model.safetensors")
+    loaded = {**dict(sharded.model.backbone.named_parameters(prefix="model")), "lm_head.weight": sharded.model._matrix}
+    assert {renamed(name, sharded.family) for name in stored} == set(loaded)
+    for name, weight in stored.items():
+        assert torch.equal(loaded[renamed(name, sharded.family)], weight), name
+    prompts = ["round", "trip"]
+    assert sharded.generate(prompts, max_new_tokens=8) == whole.generate(prompts, max_new_tokens=8)
+
+
+def test_dream_tokenizer_loads_without_its_remote_code(random_dream: LM) -> None:
+    config = json.loads((Path(embedded_folder("random-dream") or "") / "tokenizer_config.json").read_text())
+    assert config["tokenizer_class"] == "DreamTokenizer"
+    assert "AutoTokenizer" in config["auto_map"]
+    text = "Grüße, 世界! <|mask|>\n"
+    ids = random_dream.tokenizer(text)["input_ids"]
+    assert random_dream.model.facts.mask_id in ids
+    assert random_dream.tokenizer.decode(ids) == text
+
+
+def test_thresholds_are_the_papers() -> None:
+    assert LLADA.thresholds == {"probability": 0.95, "margin": 0.9, "neg_entropy": -0.1}
+    assert DREAM.thresholds == {"probability": 0.9, "margin": 0.9, "neg_entropy": -0.1}
+
+
+def test_special_ids(random_llada: LM, random_dream: LM) -> None:
+    for lm, eos, turn_end in (
+        (random_llada, "<|endoftext|>", "<|eot_id|>"),
+        (random_dream, "<|endoftext|>", "<|im_end|>"),
+    ):
+        vocabulary = lm.tokenizer.get_vocab()
+        assert lm.model.facts.end_ids == (vocabulary[eos], vocabulary[turn_end])
+        assert lm.model.facts.filler_id == vocabulary[eos]
+
+
+def test_families_are_told_apart() -> None:
+    assert [family_of({"model_type": kind}).name for kind in ("llada", "Dream", "dream", "bert", "x")] == [
+        "llada",
+        "dream",
+        "dream",
+        "masked-lm",
+        "masked-lm",
+    ]
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+def test_shards_cover_all_weights_once(tmp_path: Path) -> None:
+    weights = {f"w{n}": torch.full((2,), float(n)) for n in range(7)}
+    save_shards(tmp_path, weights, 3)
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == 7 * 8
+    assert set(index["weight_map"]) == set(weights)
+    read = {name: weight for file in tmp_path.glob("*.safetensors") for name, weight in load_file(file).items()}
+    assert read.keys() == weights.keys()
