@@ -19,7 +19,22 @@ THRESHOLDS = {"probability": 0.9, "margin": 0.9, "neg_entropy": -0.1}
 Rule = Callable[[list[int], int], Sequence[float]]
 
 
-class CraftedLM:
+class OnCpu:
+    """What every model made for a test has: facts, and a place."""
+
+    def __init__(self, facts: ModelFacts) -> None:
+        self._facts = facts
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self._facts
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+
+class CraftedLM(OnCpu):
     """``rule(tokens, position)`` gives the logits of a position in a row, without its padding.
 
     Every place is worked out by itself, so results cannot depend on the batch through rounding.
@@ -29,16 +44,8 @@ class CraftedLM:
         self.rule = rule
         self.mask = vocab_size - 1
         filler = ends[0] if ends else 0
-        self._facts = ModelFacts(vocab_size, self.mask, 0, filler, ends, context, THRESHOLDS)
+        super().__init__(ModelFacts(vocab_size, self.mask, 0, filler, ends, context, THRESHOLDS))
         self.seen: list[Tensor] = []
-
-    @property
-    def facts(self) -> ModelFacts:
-        return self._facts
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
 
     def hidden(self, rows: Rows) -> Tensor:
         self.seen.append(rows.ids)

@@ -17,7 +17,7 @@ from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
-from tests.crafted import CraftedLM, canvas_request, decode, decode_one, random_lm, scripted_lm
+from tests.crafted import CraftedLM, OnCpu, canvas_request, decode, decode_one, random_lm, scripted_lm
 
 
 def test_every_live_candidate_is_a_row_of_one_forward() -> None:
@@ -316,22 +316,14 @@ def test_one_transfer_with_real_models_and_padding(
         assert len(copies) == step
 
 
-class _BigHead:
+class _BigHead(OnCpu):
     """A real matrix product as head, to see what reading it costs."""
 
     def __init__(self, vocab_size: int, width: int = 4) -> None:
-        self._facts = ModelFacts(vocab_size, vocab_size - 1, 0, 0, (), None, {})
+        super().__init__(ModelFacts(vocab_size, vocab_size - 1, 0, 0, (), None, {}))
         self.weight = torch.randn(vocab_size, width, generator=torch.Generator().manual_seed(0))
         self.width = width
         self.slices: list[int] = []
-
-    @property
-    def facts(self) -> ModelFacts:
-        return self._facts
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
 
     def hidden(self, rows: Rows) -> torch.Tensor:
         place = (rows.column + 7 * rows.row).float().unsqueeze(1)

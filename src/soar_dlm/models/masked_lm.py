@@ -76,8 +76,12 @@ class TransformersLM:
     2. ``predicts_next`` models (Dream) say at position i what comes at i + 1: the state is taken one place to the left,
        at the first real token from its own place. This is the only spot that knows of the shift.
     3. ``full_attention`` promises that every layer looks at the whole row, so that one mask serves all of them.
-    4. The head is whatever the model computes from the backbone's states, run on the places asked for alone.
+    4. A model whose predictions padding changes (FNet mixes it in) has ``takes_padding`` set to False and is run
+       once for each length of row.
+    5. The head is whatever the model computes from the backbone's states, run on the places asked for alone.
     """
+
+    takes_padding = True
 
     def __init__(
         self, model: Any, facts: ModelFacts, *, predicts_next: bool = False, full_attention: bool = False
@@ -108,6 +112,23 @@ class TransformersLM:
 
     @torch.inference_mode()
     def hidden(self, rows: Rows) -> Tensor:
+        if rows.padding is None or self.takes_padding:
+            return self._states(rows)
+        parts = [self._states_of_length(rows, padding) for padding in sorted(set(rows.padding.tolist()))]
+        states = parts[0][1].new_empty(len(rows.row), parts[0][1].shape[-1])
+        for places, part in parts:
+            states[places] = part
+        return states
+
+    def _states_of_length(self, rows: Rows, padding: int) -> tuple[Tensor, Tensor]:
+        """The places asked for in the rows with so many pads, and their states, run without the padding."""
+        assert rows.padding is not None
+        chosen = rows.padding == padding
+        places = chosen[rows.row].nonzero().squeeze(1)
+        row = (chosen.cumsum(0) - 1)[rows.row[places]]
+        return places, self._states(Rows(rows.ids[chosen, padding:], None, row, rows.column[places] - padding))
+
+    def _states(self, rows: Rows) -> Tensor:
         ids, column, padding = rows.ids, rows.column, rows.padding
         length = ids.shape[1]
         places = torch.arange(length, device=ids.device).expand(ids.shape)

@@ -1,4 +1,4 @@
-"""The four points on which the authors' released code departs from their Algorithm 1.
+"""The points on which the authors' released code departs from their Algorithm 1.
 
 ``PAPER`` is Algorithm 1 and the default everywhere; ``RELEASED`` are presets for reproducing published numbers.
 """
