@@ -32,8 +32,8 @@ from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import Options
 from soar_dlm.models.families import LLADA
-from soar_dlm.models.loading import config_for
 from soar_dlm.models.masked_lm import ModelFacts, Rows, TransformersLM
+from soar_dlm.models.stock import stock_config
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
@@ -55,7 +55,7 @@ def make_model(seed: int) -> TransformersLM:
         "max_sequence_length": 4096,
         "rope_theta": 500000.0,
     }
-    model = LlamaForCausalLM(config_for(LLADA, raw)).float()
+    model = LlamaForCausalLM(stock_config(LLADA, raw)).float()
     with torch.no_grad():
         model.lm_head.weight.normal_(0.0, 0.27)
     facts = ModelFacts(VOCABULARY, MASK, pad_id=0, filler_id=0, context=4096, thresholds=LLADA.thresholds)

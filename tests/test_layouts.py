@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 from soar_dlm.lm import LM, load
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.models.families import DREAM, FAMILIES, LLADA, Family, family_of
-from soar_dlm.models.loading import config_for
-from soar_dlm.models.random_checkpoint import save_shards, write_dream, write_llada
+from soar_dlm.models.layouts import save_weights
+from soar_dlm.models.random_checkpoint import write_dream, write_llada
+from soar_dlm.models.stock import stock_config
 
 LLADA_8B = {
     "model_type": "llada",
@@ -108,7 +109,7 @@ def test_full_size_models_match_the_published_checkpoints(
 ) -> None:
     """Every published weight has one place in the stock class, every place is filled, and the count is right."""
     assert family_of(raw) is family
-    config = config_for(family, raw)
+    config = stock_config(family, raw)
     with torch.device("meta"):
         model = getattr(transformers, family.model_class)(config)
     places = dict(model.named_parameters())
@@ -175,7 +176,7 @@ def test_families_are_told_apart() -> None:
 
 def test_shards_cover_all_weights_once(tmp_path: Path) -> None:
     weights = {f"w{n}": torch.full((2,), float(n)) for n in range(7)}
-    save_shards(tmp_path, weights, 3)
+    save_weights(tmp_path, weights, 3)
     index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
     assert index["metadata"]["total_size"] == 7 * 8
     assert set(index["weight_map"]) == set(weights)

@@ -6,6 +6,7 @@ give the published code's logits, so no modelling code is copied and no remote c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,7 @@ class Family:
     arguments. ``weight_names`` are pattern -> replacement pairs from checkpoint names to the class's names, with one
     capture group at most. ``predicts_next`` marks models whose output at position i speaks of position i + 1.
     ``mask_tokens`` and ``end_tokens`` are looked up in the tokenizer; ``ignored_weights`` may go unused.
+    ``saved_names`` are the way back from the class's names to the checkpoint's.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Family:
     examples: tuple[str, ...]
     make_config: Callable[[Config], Config] | None = None
     weight_names: Mapping[str, str] = field(default_factory=dict)
+    saved_names: Mapping[str, str] = field(default_factory=dict)
     predicts_next: bool = False
     mask_tokens: tuple[str, ...] = ()
     end_tokens: tuple[str, ...] = ()
@@ -83,22 +86,31 @@ def _dream_config(config: Config) -> Config:
     return {key: value for key, value in config.items() if key not in own}
 
 
+_LLADA_TOP = {"wte": "model.embed_tokens", "ln_f": "model.norm", "ff_out": "lm_head"}
+_LLADA_BLOCK = {
+    "q_proj": "self_attn.q_proj",
+    "k_proj": "self_attn.k_proj",
+    "v_proj": "self_attn.v_proj",
+    "attn_out": "self_attn.o_proj",
+    "ff_proj": "mlp.gate_proj",
+    "up_proj": "mlp.up_proj",
+    "ff_out": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ff_norm": "post_attention_layernorm",
+}
+
+
 def _llada_weight_names() -> dict[str, str]:
-    top = {"wte": "model.embed_tokens", "ln_f": "model.norm", "ff_out": "lm_head"}
-    block = {
-        "q_proj": "self_attn.q_proj",
-        "k_proj": "self_attn.k_proj",
-        "v_proj": "self_attn.v_proj",
-        "attn_out": "self_attn.o_proj",
-        "ff_proj": "mlp.gate_proj",
-        "up_proj": "mlp.up_proj",
-        "ff_out": "mlp.down_proj",
-        "attn_norm": "input_layernorm",
-        "ff_norm": "post_attention_layernorm",
-    }
-    names = {rf"^model\.transformer\.{ours}\.": f"{theirs}." for ours, theirs in top.items()}
-    for ours, theirs in block.items():
-        names[rf"^model\.transformer\.blocks\.(\d+)\.{ours}\."] = rf"model.layers.\1.{theirs}."
+    names = {rf"^model\.transformer\.{theirs}\.": f"{stock}." for theirs, stock in _LLADA_TOP.items()}
+    for theirs, stock in _LLADA_BLOCK.items():
+        names[rf"^model\.transformer\.blocks\.(\d+)\.{theirs}\."] = rf"model.layers.\1.{stock}."
+    return names
+
+
+def _llada_saved_names() -> dict[str, str]:
+    names = {rf"^{re.escape(stock)}\.": f"model.transformer.{theirs}." for theirs, stock in _LLADA_TOP.items()}
+    for theirs, stock in _LLADA_BLOCK.items():
+        names[rf"^model\.layers\.(\d+)\.{re.escape(stock)}\."] = rf"model.transformer.blocks.\1.{theirs}."
     return names
 
 
@@ -111,6 +123,7 @@ LLADA = Family(
     examples=("GSAI-ML/LLaDA-8B-Base", "GSAI-ML/LLaDA-8B-Instruct", "GSAI-ML/LLaDA-1.5"),
     make_config=_llada_config,
     weight_names=_llada_weight_names(),
+    saved_names=_llada_saved_names(),
     mask_tokens=("<|mdm_mask|>",),
     end_tokens=("<|endoftext|>", "<|eot_id|>"),
 )

@@ -30,6 +30,7 @@ from soar_dlm.models.embedded import embedded_folder, embedded_names
 from soar_dlm.models.facts import read_facts
 from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
 from soar_dlm.models.masked_lm import Rows, TransformersLM
+from soar_dlm.models.stock import stock_config
 from soar_dlm.models.text import Text
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -150,24 +151,9 @@ def _dtype(dtype: str | torch.dtype | None, device: torch.device | None) -> str 
     return DTYPES[dtype]
 
 
-def config_for(family: Family, raw: dict[str, Any]) -> transformers.PretrainedConfig:
-    """The stock config of a LLaDA or Dream checkpoint, set to look both ways."""
-    assert family.make_config is not None
-    model_class = getattr(transformers, family.model_class)
-    try:
-        config: transformers.PretrainedConfig = model_class.config_class(**family.make_config(raw))
-    except KeyError as error:
-        raise CheckpointError(f"config.json names a {family.name} model but lacks {error}.") from error
-    config.is_causal = False
-    config.use_cache = False
-    if "quantization_config" in raw:
-        config.quantization_config = raw["quantization_config"]
-    return config
-
-
 def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[Any, Any]:
     if family is not MASKED_LM:
-        config = config_for(family, raw)
+        config = stock_config(family, raw)
         config.dtype = raw.get("dtype", raw.get("torch_dtype"))
         return config, getattr(transformers, family.model_class)
     kind = raw.get("model_type")

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions as BackboneOutput
 
+from soar_dlm.models.stock import look_both_ways
+
 
 @dataclass(frozen=True)
 class ModelFacts:
@@ -87,9 +89,7 @@ class TransformersLM:
         self, model: Any, facts: ModelFacts, *, predicts_next: bool = False, full_attention: bool = False
     ) -> None:
         model.eval()
-        for module in model.modules():
-            if hasattr(module, "is_causal"):
-                module.is_causal = False  # attention kernels that get no mask go by this flag
+        look_both_ways(model)
         self.backbone = model.base_model
         setattr(model, model.base_model_prefix, _GivenStates())
         self._rest = model

@@ -1,0 +1,179 @@
+"""The files of a checkpoint as the families publish them: config.json, safetensors, tokenizer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from soar_dlm.models.families import DREAM, LLADA, Family
+
+SPECIAL_TOKENS = {
+    "llada": ("<|startoftext|>", "<|endoftext|>", "<|eot_id|>", "<|mdm_mask|>"),
+    "dream": ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>"),
+}
+"""The special tokens of each family that can be written."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The numbers that make a transformer; ``inner`` is the width of the gated layer."""
+
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    inner: int
+    context: int
+
+
+def layout_config(family: Family, shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
+    """What config.json says in a family's own words; ``vocabulary`` holds its special tokens."""
+    return {"llada": _llada_config, "dream": _dream_config}[family.name](shape, vocabulary)
+
+
+def _llada_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "model_type": "llada",
+        "architectures": ["LLaDAModelLM"],
+        "block_type": "llama",
+        "layer_norm_type": "rms",
+        "activation_type": "silu",
+        "rope": True,
+        "rope_theta": 500000.0,
+        "rms_norm_eps": 1e-5,
+        "d_model": shape.width,
+        "n_layers": shape.layers,
+        "n_heads": shape.heads,
+        "n_kv_heads": shape.kv_heads,
+        "mlp_hidden_size": shape.inner,
+        "max_sequence_length": shape.context,
+        "vocab_size": shape.vocabulary,
+        "embedding_size": shape.vocabulary,
+        "weight_tying": False,
+        "mask_token_id": vocabulary["<|mdm_mask|>"],
+        "eos_token_id": vocabulary["<|endoftext|>"],
+        "pad_token_id": vocabulary["<|endoftext|>"],
+        "torch_dtype": "float32",
+    }
+
+
+def _dream_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "model_type": "Dream",
+        "architectures": ["DreamModel"],
+        "auto_map": {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "modeling_dream.DreamModel"},
+        "hidden_act": "silu",
+        "hidden_size": shape.width,
+        "intermediate_size": shape.inner,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "max_position_embeddings": shape.context,
+        "max_window_layers": 28,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000.0,
+        "rope_scaling": None,
+        "sliding_window": None,
+        "use_sliding_window": False,
+        "tie_word_embeddings": False,
+        "vocab_size": shape.vocabulary,
+        "mask_token_id": vocabulary["<|mask|>"],
+        "bos_token_id": vocabulary["<|beginoftext|>"],
+        "eos_token_id": vocabulary["<|endoftext|>"],
+        "pad_token_id": vocabulary["<|endoftext|>"],
+        "torch_dtype": "float32",
+    }
+
+
+def saved_names(family: Family, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a stock class under the names the family publishes them by."""
+
+    def renamed(name: str) -> str:
+        for pattern, replacement in family.saved_names.items():
+            name, found = re.subn(pattern, replacement, name)
+            if found:
+                break
+        return name
+
+    return {renamed(name): weight for name, weight in weights.items()}
+
+
+def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> None:
+    """model.safetensors, or several files with an index, as large checkpoints have."""
+    if shards == 1:
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        return
+    names = sorted(weights)
+    index: dict[str, str] = {}
+    for shard in range(shards):
+        file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+        part = {name: weights[name] for name in names[shard::shards]}
+        save_file(part, folder / file, {"format": "pt"})
+        index |= dict.fromkeys(part, file)
+    size = sum(weight.nbytes for weight in weights.values())
+    write_json(folder / "model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": index})
+
+
+def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
+    """The tokenizer as the family publishes it: LLaDA in one file, Dream as vocabulary, merges and remote code."""
+    {LLADA.name: _save_llada_tokenizer, DREAM.name: _save_dream_tokenizer}[family.name](folder, tokenizer)
+
+
+def _save_llada_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.save(str(folder / "tokenizer.json"))
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": "<|startoftext|>",
+            "eos_token": "<|endoftext|>",
+            "pad_token": "<|endoftext|>",
+            "clean_up_tokenization_spaces": False,
+            "chat_template": _CHAT.format(start="<|startoftext|>", end="<|eot_id|>"),
+        },
+    )
+
+
+def _save_dream_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    special = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS["dream"]}
+    model = json.loads(tokenizer.to_str())["model"]
+    write_json(folder / "vocab.json", {token: place for token, place in model["vocab"].items() if token not in special})
+    merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
+    write_json(folder / "added_tokens.json", special)
+    as_published = {"special": True, "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "DreamTokenizer",
+            "auto_map": {"AutoTokenizer": ["tokenization_dream.DreamTokenizer", None]},
+            "added_tokens_decoder": {
+                str(place): {"content": token, **as_published} for token, place in special.items()
+            },
+            "bos_token": "<|beginoftext|>",
+            "eos_token": "<|endoftext|>",
+            "pad_token": "<|endoftext|>",
+            "mask_token": "<|mask|>",
+            "clean_up_tokenization_spaces": False,
+            "chat_template": _CHAT.format(start="<|im_start|>", end="<|im_end|>"),
+        },
+    )
+
+
+_CHAT = (
+    "{{% for message in messages %}}{start}{{{{ message['role'] }}}}\n{{{{ message['content'] }}}}{end}{{% endfor %}}"
+    "{{% if add_generation_prompt %}}{start}assistant\n{{% endif %}}"
+)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Training small masked diffusion models from a recipe."""

@@ -1,0 +1,102 @@
+"""What is trained on: an endless stream of examples, drawn pool by pool so that any pool can be made again."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from soar_dlm.errors import InputFileError
+from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.train.recipe import DataRecipe
+
+POOL = 2048
+"""Examples that are sorted by length together."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt, which is never masked, and its answer. ``canvas`` positions, if named, are filled with EOS."""
+
+    prompt: str
+    answer: str
+    canvas: int | None = None
+
+
+class Examples:
+    """The mixture of a recipe.
+
+    1. Every pool holds the sources in the recipe's shares, rounded.
+    2. A pool is a function of the seed and its number alone, so that a run can stop and go on anywhere.
+    3. Tasks give problems of their training split; files are read once and shuffled anew for every pass.
+    """
+
+    def __init__(self, recipe: DataRecipe, seed: int) -> None:
+        self.recipe, self.seed = recipe, seed
+        total = sum(recipe.tasks.values()) + sum(recipe.files.values())
+        self._tasks = [(make_task(name), round(POOL * share / total)) for name, share in recipe.tasks.items()]
+        self._files = [
+            (read_examples(Path(name)), max(round(POOL * share / total), 1)) for name, share in recipe.files.items()
+        ]
+
+    def pool(self, number: int) -> list[Example]:
+        """The examples of one pool, the sources one after the other."""
+        rng = random.Random(f"{self.seed} pool {number}")
+        found = []
+        for task, count in self._tasks:
+            stream = task.problems("train", seed=rng.getrandbits(48))
+            for _, problem in zip(range(count), stream, strict=False):
+                canvas = task.canvas if rng.random() < self.recipe.full_canvas else None
+                found.append(Example(problem.prompt, problem.answer, canvas))
+        for examples, count in self._files:
+            first = number * count
+            found += [_shuffled(examples, place, self.seed) for place in range(first, first + count)]
+        return [self._with_canvas(example, rng) for example in found]
+
+    def _with_canvas(self, example: Example, rng: random.Random) -> Example:
+        if example.canvas is not None:
+            return example
+        return Example(example.prompt, example.answer, rng.randint(1, self.recipe.longest_canvas))
+
+
+def _shuffled(examples: list[Example], place: int, seed: int) -> Example:
+    """The example at a place of an endless stream of passes, each pass in an order of its own."""
+    number, offset = divmod(place, len(examples))
+    return examples[_order(len(examples), number, seed)[offset]]
+
+
+@lru_cache(maxsize=8)
+def _order(count: int, number: int, seed: int) -> list[int]:
+    order = list(range(count))
+    random.Random(f"{seed} pass {number}").shuffle(order)
+    return order
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Examples of a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputFileError(f"Cannot read training data from {str(path)!r}: {error}.") from error
+    examples = [_parsed(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not examples:
+        raise InputFileError(f"{str(path)!r} holds no example; it needs one JSON object per line.")
+    return examples
+
+
+def _parsed(line: str, path: Path, number: int) -> Example:
+    wanted = f'{str(path)!r}, line {number}: each line must be {{"prompt": ..., "answer": ...}} or {{"text": ...}}'
+    try:
+        entry: Any = json.loads(line)
+    except ValueError as error:
+        raise InputFileError(f"{wanted}; this is not JSON: {error}.") from error
+    if isinstance(entry, Mapping):
+        if isinstance(entry.get("prompt"), str) and isinstance(entry.get("answer"), str):
+            return Example(entry["prompt"], entry["answer"])
+        if isinstance(entry.get("text"), str):
+            return Example("", entry["text"])
+    raise InputFileError(f"{wanted}, all of them strings.")

@@ -1,0 +1,55 @@
+"""The README.md of a trained checkpoint: what it is, how it was made, how to run it."""
+
+from __future__ import annotations
+
+from soar_dlm.train.folder import RunFolder
+from soar_dlm.train.recipe import Recipe
+
+_CARD = """\
+---
+library_name: soar-dlm
+license: {license}
+pipeline_tag: text-generation
+tags: [diffusion-language-model, {family}]
+---
+# {name}
+
+{about}
+
+A masked diffusion language model of {parameters:,} parameters in the on-disk layout of {title}, trained with
+`soar train` for {step:,} steps on {data}. It is made to try decoding strategies on, not to give advice.
+
+```python
+import soar_dlm
+
+lm = soar_dlm.load("{name}")  # or the folder of these files
+print(lm.generate({prompt!r}, max_new_tokens={canvas}).text)
+```
+{results}
+The recipe with all settings and the log of the run are in `training/`.
+"""
+
+
+def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) -> None:
+    """Write the card, with the last validation if there was one."""
+    sources = [*recipe.data.tasks, *(name.rsplit("/", 1)[-1] for name in recipe.data.files)]
+    found = [entry for entry in folder.entries() if "validation" in entry]
+    results = ""
+    if found and found[-1]["validation"]:
+        lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
+        head = f"\nHeld-out accuracy at step {found[-1]['step']:,}, decoded with `{recipe.report.strategy}`:\n"
+        results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])
+    card = _CARD.format(
+        license=recipe.license,
+        family=recipe.model.family,
+        name=recipe.name,
+        about=recipe.about or "A small model trained from scratch.",
+        parameters=parameters,
+        title=recipe.model.layout.title,
+        step=step,
+        data=", ".join(sources),
+        prompt="def solve(xs):\n",
+        canvas=56,
+        results=results,
+    )
+    (folder.path / "README.md").write_text(card, encoding="utf-8")

@@ -1,0 +1,209 @@
+"""A training recipe: everything that decides what comes out, read from a TOML file and checked before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from soar_dlm import checks
+from soar_dlm.errors import InputFileError, SettingsError, UnknownName
+from soar_dlm.models.families import DREAM, LLADA, Family
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FAMILIES = {family.name: family for family in (LLADA, DREAM)}
+PRECISIONS = ("float32", "bfloat16")
+LOSSES = ("mean", "elbo")
+
+
+@dataclass(frozen=True)
+class ModelRecipe:
+    """The transformer: ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width in steps of 32."""
+
+    family: str = "llada"
+    width: int = 192
+    layers: int = 6
+    heads: int = 6
+    kv_heads: int | None = None
+    inner: int | None = None
+    context: int = 512
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise UnknownName("family", self.family, FAMILIES)
+        for name in ("width", "layers", "heads", "context"):
+            checks.whole_number(f"model.{name}", getattr(self, name), 1)
+        for name in ("kv_heads", "inner"):
+            if getattr(self, name) is not None:
+                checks.whole_number(f"model.{name}", getattr(self, name), 1)
+        if self.width % (2 * self.heads):
+            raise SettingsError(f"model.width {self.width} must be a multiple of twice model.heads {self.heads}.")
+        if self.heads % (self.kv_heads or self.heads):
+            raise SettingsError(f"model.heads {self.heads} must be a multiple of model.kv_heads {self.kv_heads}.")
+
+    @property
+    def layout(self) -> Family:
+        return FAMILIES[self.family]
+
+
+@dataclass(frozen=True)
+class TokenizerRecipe:
+    """``vocabulary`` tokens at most, special tokens included, learned from the first ``texts`` examples."""
+
+    vocabulary: int = 1280
+    texts: int = 20_000
+
+    def __post_init__(self) -> None:
+        checks.whole_number("tokenizer.vocabulary", self.vocabulary, 270)
+        checks.whole_number("tokenizer.texts", self.texts, 1)
+
+
+@dataclass(frozen=True)
+class DataRecipe:
+    """Where examples come from, as shares of the stream.
+
+    ``tasks`` names tasks of the library; ``files`` JSON-lines files with "prompt" and "answer", or with "text" alone.
+    ``full_canvas`` is the share of answers of a task that are filled with EOS to the task's whole canvas; the others
+    get a canvas of any length from the answer's own to ``longest_canvas``.
+    """
+
+    tasks: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, float] = field(default_factory=dict)
+    full_canvas: float = 0.75
+    longest_canvas: int = 128
+
+    def __post_init__(self) -> None:
+        if not self.tasks and not self.files:
+            raise SettingsError("data names nothing to train on; give data.tasks or data.files with their shares.")
+        for name, share in [*self.tasks.items(), *self.files.items()]:
+            checks.real_number(f"The share of {name!r} in data", share, 0, inf, open_low=True)
+        checks.real_number("data.full_canvas", self.full_canvas, 0, 1)
+        checks.whole_number("data.longest_canvas", self.longest_canvas, 1)
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """How the weights are found.
+
+    ``loss`` is "mean" (cross-entropy averaged over all masked tokens of a batch) or "elbo" (each row's sum divided by
+    its noise level and length, the likelihood bound). Learning rates rise over ``warmup`` steps, stay, and fall in a
+    straight line to 0 over the last ``decay`` share of the steps. ``batch_tokens`` counts positions, prompts included.
+    """
+
+    steps: int = 1000
+    batch_tokens: int = 8192
+    muon_rate: float = 0.02
+    adam_rate: float = 0.003
+    weight_decay: float = 0.01
+    momentum: float = 0.95
+    warmup: int = 100
+    decay: float = 0.4
+    clip: float = 1.0
+    loss: str = "mean"
+    lowest_noise: float = 0.001
+    precision: str = "bfloat16"
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        checks.whole_number("training.steps", self.steps, 1)
+        checks.whole_number("training.batch_tokens", self.batch_tokens, 1)
+        checks.whole_number("training.warmup", self.warmup, 0)
+        for name in ("muon_rate", "adam_rate", "clip"):
+            checks.real_number(f"training.{name}", getattr(self, name), 0, inf, open_low=True)
+        for name in ("weight_decay", "momentum", "decay"):
+            checks.real_number(f"training.{name}", getattr(self, name), 0, 1)
+        checks.real_number("training.lowest_noise", self.lowest_noise, 0, 1, open_low=True)
+        if self.loss not in LOSSES:
+            raise UnknownName("training.loss", self.loss, LOSSES)
+        if self.precision not in PRECISIONS:
+            raise UnknownName("training.precision", self.precision, PRECISIONS)
+
+
+@dataclass(frozen=True)
+class ReportRecipe:
+    """What is told on the way: every ``log`` steps the loss, every ``validate`` steps accuracy and a sample.
+
+    Validation decodes ``problems`` held-out problems of each task with ``strategy``; every ``save`` steps the run can
+    be resumed from.
+    """
+
+    log: int = 10
+    validate: int = 500
+    problems: int = 64
+    strategy: str = "adaptive"
+    save: int = 250
+
+    def __post_init__(self) -> None:
+        for name in ("log", "validate", "problems", "save"):
+            checks.whole_number(f"report.{name}", getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The whole recipe. ``name`` and ``about`` go to the model card."""
+
+    name: str
+    about: str = ""
+    license: str = "apache-2.0"
+    seed: int = 0
+    model: ModelRecipe = field(default_factory=ModelRecipe)
+    tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
+    data: DataRecipe = field(default_factory=DataRecipe)
+    training: TrainingRecipe = field(default_factory=TrainingRecipe)
+    report: ReportRecipe = field(default_factory=ReportRecipe)
+
+    def __post_init__(self) -> None:
+        checks.whole_number("seed", self.seed, 0)
+        if not isinstance(self.name, str) or not self.name:
+            raise SettingsError('A recipe needs a name, such as name = "my-model".')
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings as plain values, defaults included."""
+        return asdict(self)
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """The recipe in a TOML file; unknown names and impossible values are refused. Files it names lie next to it."""
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputFileError(f"Cannot read the recipe {str(file)!r}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{str(file)!r} is not a TOML file: {error}.") from error
+    files = content.get("data", {}).get("files") if isinstance(content.get("data"), dict) else None
+    if isinstance(files, dict):
+        content["data"]["files"] = {str(file.parent / name): share for name, share in files.items()}
+    recipe: Recipe = _built(Recipe, content, "")
+    return recipe
+
+
+def _built(kind: Any, values: Any, where: str) -> Any:
+    """A dataclass from a table, its inner tables built in turn."""
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{where.rstrip('.') or 'The recipe'} must be a table of settings, not {values!r}.")
+    known = {entry.name: entry for entry in fields(kind)}
+    for name in values:
+        if name not in known:
+            raise UnknownName("setting of a recipe called", f"{where}{name}", [f"{where}{entry}" for entry in known])
+    missing = [
+        name
+        for name, entry in known.items()
+        if entry.default is MISSING and entry.default_factory is MISSING and name not in values
+    ]
+    if missing:
+        raise SettingsError(f"The recipe lacks {', '.join(where + name for name in missing)}.")
+    types = get_type_hints(kind)
+    return kind(
+        **{
+            name: _built(types[name], value, f"{where}{name}.") if is_dataclass(types[name]) else value
+            for name, value in values.items()
+        }
+    )

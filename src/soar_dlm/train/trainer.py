@@ -1,0 +1,189 @@
+"""The training loop: a generator of what happened, which others show, log or ignore."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from soar_dlm.errors import NonFiniteLogits
+from soar_dlm.models.layouts import Shape, layout_config
+from soar_dlm.models.stock import new_model
+from soar_dlm.train.batches import Batch, Batches, Position
+from soar_dlm.train.examples import Examples
+from soar_dlm.train.folder import RunFolder
+from soar_dlm.train.model_card import write_card
+from soar_dlm.train.objective import Hidden, hide, masked_loss
+from soar_dlm.train.optimizer import Optimizers, rate_share
+from soar_dlm.train.recipe import Recipe
+from soar_dlm.train.tokenizer import train_tokenizer
+from soar_dlm.train.validation import Validation, validate
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step done: ``loss`` is that of its batch, ``tokens`` the positions it read, ``seconds`` its time."""
+
+    step: int
+    loss: float
+    tokens: int
+    seconds: float
+
+
+class Trainer:
+    """One run of a recipe in a folder.
+
+    1. The tokenizer is learned from the first examples, or read back if the run goes on.
+    2. Each step draws the next batch, hides part of its answers, and moves the weights down the loss.
+    3. What is random in a step hangs on the seed and the step's number alone: a run that was killed goes on from its
+       last saved state and gives the losses and weights of one that never stopped.
+    4. At every validation the checkpoint is written, loaded back with :func:`soar_dlm.load` and decoded from: what
+       is measured is what users get.
+    """
+
+    def __init__(self, recipe: Recipe, folder: str | Path, *, device: str | torch.device | None = None) -> None:
+        self.recipe, self.folder = recipe, RunFolder(Path(folder))
+        self.device = torch.device(device or "cpu")
+        self.folder.prepare(recipe)
+        self.examples = Examples(recipe.data, recipe.seed)
+        self.tokenizer = self._tokenizer()
+        special = self.tokenizer.get_vocab()
+        self.config = layout_config(recipe.model.layout, self._shape(), special)
+        self.model = new_model(recipe.model.layout, self.config, recipe.seed).to(self.device)
+        self.model.train()
+        self.batches = Batches(
+            self.examples,
+            self.tokenizer,
+            self.config["eos_token_id"],
+            recipe.training.batch_tokens,
+            recipe.model.context,
+        )
+        self.optimizers = Optimizers(self.model, recipe.training)
+        self.step, self._position = 0, Position()
+        self._backbone = torch.compile(self.model.model, dynamic=True) if recipe.training.compile else self.model.model
+        self._restore()
+
+    def _tokenizer(self) -> Tokenizer:
+        file = self.folder.tokenizer_file
+        if not file.exists():
+            examples = (example for pool in range(10**9) for example in self.examples.pool(pool))
+            texts = (example.prompt + example.answer for example in islice(examples, self.recipe.tokenizer.texts))
+            fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
+            fresh.save(str(file))
+        return Tokenizer.from_file(str(file))
+
+    def _shape(self) -> Shape:
+        model = self.recipe.model
+        return Shape(
+            vocabulary=self.tokenizer.get_vocab_size(),
+            width=model.width,
+            layers=model.layers,
+            heads=model.heads,
+            kv_heads=model.kv_heads or model.heads,
+            inner=model.inner or -(-model.width * 8 // 3 // 32) * 32,
+            context=model.context,
+        )
+
+    @property
+    def parameters(self) -> int:
+        return sum(weight.numel() for weight in self.model.parameters())
+
+    def run(self, until: int | None = None) -> Iterator[Progress | Validation]:
+        """Train to the recipe's last step, or to an earlier one without changing the schedule."""
+        last = min(until or self.recipe.training.steps, self.recipe.training.steps)
+        report = self.recipe.report
+        if self.step == 0:
+            self.folder.cut_log(-1)
+            self.folder.append_log(self._header())
+        losses: list[float] = []
+        stream = self.batches.stream(self._position)
+        while self.step < last:
+            started = time.perf_counter()
+            self._position, batch = next(stream)
+            loss = self._train_on(batch)
+            self.step += 1
+            losses.append(loss)
+            yield Progress(self.step, loss, batch.ids.numel(), time.perf_counter() - started)
+            if self.step % report.log == 0:
+                mean = sum(losses[-report.log :]) / min(len(losses), report.log)
+                self.folder.append_log({"step": self.step, "loss": round(mean, 6)})
+            if self.step % report.validate == 0 or self.step == last:
+                yield self._validate()
+            if self.step % report.save == 0 or self.step == last:
+                self._save()
+        self.write()
+
+    def _train_on(self, batch: Batch) -> float:
+        training = self.recipe.training
+        generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
+        hidden = hide(batch.ids, batch.canvas, self.config["mask_token_id"], training.lowest_noise, generator)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
+            loss = masked_loss(self._logits(hidden), hidden, training.loss)
+        if not torch.isfinite(loss):
+            raise NonFiniteLogits(
+                f"The loss is {loss.item()} at step {self.step + 1}. Lower training.muon_rate and training.adam_rate; "
+                "the last saved state is kept."
+            )
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
+        self.optimizers.step(rate_share(self.step, training))
+        return loss.item()
+
+    def _logits(self, batch: Hidden) -> Tensor:
+        """Logits at the hidden places alone: [P, V]. Models that predict the next token are read one to the left."""
+        states = self._backbone(input_ids=batch.inputs.to(self.device)).last_hidden_state
+        shift = 1 if self.recipe.model.layout.predicts_next else 0
+        logits: Tensor = self.model.lm_head(states[batch.row, (batch.column - shift).clamp(min=0)])
+        return logits
+
+    def _validate(self) -> Validation:
+        self.write()
+        found = validate(self.folder.path, self.recipe, self.step)
+        self.folder.append_log({"step": self.step, "validation": found.accuracy, "forwards": found.forwards})
+        return found
+
+    def write(self) -> None:
+        """The checkpoint as it is now, with its card."""
+        self.folder.write_checkpoint(self.recipe, self.config, self.model, self.tokenizer)
+        write_card(self.folder, self.recipe, self.parameters, self.step)
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "recipe": self.recipe.name,
+            "seed": self.recipe.seed,
+            "parameters": self.parameters,
+            "vocabulary": self.tokenizer.get_vocab_size(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "python": platform.python_version(),
+            "threads": torch.get_num_threads(),
+            "device": str(self.device),
+        }
+
+    def _save(self) -> None:
+        self.folder.save_state(
+            {
+                "step": self.step,
+                "position": asdict(self._position),
+                "model": self.model.state_dict(),
+                "optimizers": self.optimizers.state(),
+            }
+        )
+
+    def _restore(self) -> None:
+        state = self.folder.state()
+        if state is None:
+            return
+        self.model.load_state_dict(state["model"])
+        self.optimizers.restore(state["optimizers"])
+        self.step, self._position = state["step"], Position(**state["position"])
+        self.folder.cut_log(self.step)

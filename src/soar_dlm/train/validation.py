@@ -1,0 +1,41 @@
+"""How good the model is so far: held-out problems, decoded from the checkpoint as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from soar_dlm.lm import load
+from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.train.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Validation:
+    """``accuracy`` and mean ``forwards`` of each task at a step, and one ``sample``: a prompt and what was written."""
+
+    step: int
+    accuracy: Mapping[str, float]
+    forwards: Mapping[str, float]
+    sample: tuple[str, str] | None
+
+
+def validate(folder: Path, recipe: Recipe, step: int) -> Validation:
+    """Decode the same held-out problems of every task at every validation; the sample is another one each time."""
+    lm = load(folder, device="cpu")
+    accuracy, forwards = {}, {}
+    samples = []
+    for name in recipe.data.tasks:
+        task = make_task(name)
+        problems = task.distinct("validation", recipe.report.problems)
+        results = lm.generate(
+            [problem.prompt for problem in problems], recipe.report.strategy, max_new_tokens=task.canvas
+        )
+        right = task.all_correct(problems, [result.text for result in results])
+        accuracy[name] = round(sum(right) / len(right), 4)
+        forwards[name] = round(sum(result.forwards for result in results) / len(results), 2)
+        chosen = step // recipe.report.validate % len(problems)
+        samples.append((problems[chosen].prompt, results[chosen].text))
+    sample = samples[step // recipe.report.validate % len(samples)] if samples else None
+    return Validation(step, accuracy, forwards, sample)

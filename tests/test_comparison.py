@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks import table1
+
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.evals.comparison import (
+    Record,
+    RecordFile,
+    Summary,
+    compare,
+    read_records,
+    summary,
+    turn,
+    weights_fingerprint,
+)
+from soar_dlm.lm import LM
+from soar_dlm.models.random_checkpoint import write_llada
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
+from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.task import Task
+
+METHODS: dict[str, Strategy] = {
+    "greedy": Greedy(),
+    "two": Greedy(tokens_per_step=2),
+    "soar": Soar(beam=2, threshold=0.5),
+}
+
+
+class Sums(Task):
+    """Right if the text has an even number of characters, which nonsense has about half of the time."""
+
+    name, about, canvas = "sums", "sums of two numbers", 8
+
+    def draw(self, rng: random.Random) -> Problem:
+        a, b = rng.randrange(50), rng.randrange(50)
+        return Problem(f"{a}+{b}=", str(a + b), f"{a} {b}", "large" if a + b > 50 else "small")
+
+    def correct(self, problem: Problem, text: str) -> bool:
+        return len(text) % 2 == 0
+
+
+PROBLEMS = Sums().distinct("test", 7)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def timeless(file: Path) -> list[Any]:
+    return [{**json.loads(line), "seconds": None} for line in file.read_text().splitlines()]
+
+
+def interrupted_run(lm: LM, file: Path, after: int) -> None:
+    """A run that is broken off when it has told of so many records."""
+    told = 0
+
+    def stop(_: Record) -> None:
+        nonlocal told
+        told += 1
+        if told == after:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        compare(lm, Sums(), PROBLEMS, METHODS, chunk=3, file=file, on_record=stop)
+
+
+@pytest.fixture(scope="module")
+def whole(random_llada: LM, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("whole") / "deeper" / "records.jsonl"
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file)
+    return file
+
+
+def test_one_record_for_each_problem_and_method(random_llada: LM, whole: Path) -> None:
+    found = read_records(whole)
+    assert found.complete
+    assert {(record.index, record.method) for record in found.records} == {(i, m) for i in range(7) for m in METHODS}
+    for record in found.records:
+        alone = random_llada.generate(PROBLEMS[record.index].prompt, METHODS[record.method], max_new_tokens=8)
+        assert (record.text, record.steps, record.forwards) == (alone.text, alone.steps, alone.forwards)
+        assert record.tokens_per_forward == alone.tokens_per_forward
+        assert record.mean_confidence == pytest.approx(alone.mean_confidence, abs=1e-6)
+        assert record.correct == (len(alone.text) % 2 == 0)
+        assert record.kind == PROBLEMS[record.index].kind
+        assert record.seconds > 0
+
+
+def test_methods_take_turns_and_the_order_rotates(random_llada: LM, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Strategy, int]] = []
+    real = LM.generate
+
+    def noted(self: LM, prompt: Any, strategy: Any = None, **options: Any) -> Any:
+        calls.append((strategy, len(prompt)))
+        return real(self, prompt, strategy, **options)
+
+    monkeypatch.setattr(LM, "generate", noted)
+    records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3)
+    greedy, two, soar = METHODS.values()
+    warm_up = [(greedy, 4), (two, 4), (soar, 4)]
+    chunks = [(greedy, 3), (two, 3), (soar, 3), (two, 3), (soar, 3), (greedy, 3), (soar, 1), (greedy, 1), (two, 1)]
+    assert calls == warm_up + chunks
+    assert [record.method for record in records[::3]][:6] == ["greedy", "two", "soar", "two", "soar", "greedy"]
+    assert turn(["a", "b", "c"], 4) == ["b", "c", "a"]
+
+
+def test_judging_is_not_timed(random_llada: LM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that only judging and decoding move: what judging takes must not show in the seconds."""
+    now = 0.0
+
+    class SlowJudge(Sums):
+        def correct(self, problem: Problem, text: str) -> bool:
+            nonlocal now
+            now += 1000.0
+            return True
+
+    real = LM.generate
+
+    def slow(self: LM, *given: Any, **options: Any) -> Any:
+        nonlocal now
+        now += 6.0
+        return real(self, *given, **options)
+
+    monkeypatch.setattr(LM, "generate", slow)
+    monkeypatch.setattr("soar_dlm.evals.comparison.time.perf_counter", lambda: now)
+    records = compare(random_llada, SlowJudge(), PROBLEMS[:3], METHODS, chunk=3)
+    assert {record.seconds for record in records} == {2.0}
+
+
+@pytest.mark.parametrize("after", [1, 9, 10, 18])
+def test_resuming_gives_the_file_of_an_uninterrupted_run(
+    random_llada: LM, whole: Path, tmp_path: Path, after: int
+) -> None:
+    file = tmp_path / "records.jsonl"
+    interrupted_run(random_llada, file, after)
+    before = file.read_text()
+    told: list[Record] = []
+    records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file, on_record=told.append)
+    assert timeless(file) == timeless(whole)
+    assert file.read_text().startswith(before)
+    assert records == told == read_records(file).records
+
+
+@pytest.mark.parametrize("left", ["half a line", "half a chunk", "a line of zeros", "half the settings", "nothing"])
+def test_a_torn_end_is_redone(random_llada: LM, whole: Path, tmp_path: Path, left: str) -> None:
+    file = tmp_path / "records.jsonl"
+    lines = whole.read_bytes().splitlines(keepends=True)
+    torn = {
+        "half a line": b"".join(lines[:18]) + lines[18][:20],
+        "half a chunk": b"".join(lines[:14]),
+        "a line of zeros": b"".join(lines[:18]) + bytes(40) + b"\n",
+        "half the settings": lines[0][:50],
+        "nothing": b"",
+    }
+    file.write_bytes(torn[left])
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file)
+    assert timeless(file) == timeless(whole)
+
+
+def test_reading_leaves_a_torn_chunk_out(whole: Path, tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    lines = whole.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:15]))
+    found = read_records(file)
+    assert not found.complete
+    assert found.records == read_records(whole).records[:9]
+
+
+def test_a_finished_file_is_not_decoded_again(
+    random_llada: LM, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(whole.read_bytes())
+    monkeypatch.setattr(LM, "generate", None)
+    assert compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file) == read_records(whole).records
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"chunk": 2}, "chunk was 3, is now 2"),
+        ({"problems": PROBLEMS[:6]}, "problems was 7, is now 6"),
+        ({"problems": [replace(PROBLEMS[0], answer="1"), *PROBLEMS[1:]]}, "problems_sha256 was"),
+        ({"methods": {**METHODS, "soar": Soar(beam=3, threshold=0.5)}}, r"methods\.soar was .Soar\(beam=2"),
+        ({"methods": dict(reversed(METHODS.items()))}, "order was"),
+    ],
+)
+def test_changed_settings_refuse_to_resume(
+    random_llada: LM, whole: Path, tmp_path: Path, changed: dict[str, Any], told: str
+) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(whole.read_bytes())
+    given: dict[str, Any] = {"problems": PROBLEMS, "methods": METHODS, "chunk": 3, **changed}
+    with pytest.raises(SettingsError, match=told):
+        compare(random_llada, Sums(), file=file, **given)
+    assert file.read_bytes() == whole.read_bytes()
+
+
+def test_another_kind_of_file_is_neither_read_nor_overwritten(random_llada: LM, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    for content in ("my notes\n", "my notes", "[1]\n"):
+        file.write_text(content)
+        with pytest.raises(InputFileError, match="another file"):
+            compare(random_llada, Sums(), PROBLEMS, METHODS, file=file)
+        assert file.read_text() == content
+    with pytest.raises(InputFileError, match="Cannot read"):
+        read_records(tmp_path / "missing")
+
+
+def test_the_fingerprint_follows_the_weights(tmp_path: Path) -> None:
+    one, same, other = (str(write_llada(tmp_path / str(place), seed=seed)) for place, seed in enumerate((1, 1, 2)))
+    assert weights_fingerprint(one) == weights_fingerprint(same) != weights_fingerprint(other)
+    assert weights_fingerprint("random-llada") is not None
+    assert weights_fingerprint("owner/model") is None
+
+
+def record(index: int, method: str, correct: bool, forwards: int, seconds: float) -> Record:
+    return Record(index, method, "any", correct, forwards, forwards, 8 / forwards, 0.5, seconds, "")
+
+
+def test_summary_by_hand() -> None:
+    costs = [(3, True, 4), (2, True, 2), (1, True, 4), (0, False, 2)]
+    records = [
+        *(record(place, "greedy", right, 8, 2.0) for place, right in enumerate([True, True, False, False])),
+        *(record(place, "fast", right, cost, 0.5) for place, right, cost in costs),
+    ]
+    found = summary(records, "greedy")
+    assert list(found) == ["greedy", "fast"]
+    fast = found["fast"]
+    assert (fast.problems, fast.accuracy, fast.speed_up, fast.forwards, fast.steps) == (4, 0.75, 4.0, 3.0, 3.0)
+    assert fast.tokens_per_forward == pytest.approx(32 / 12)
+    assert (fast.gained, fast.lost, fast.p_value) == (2, 1, 1.0)
+    assert fast.interval == pytest.approx((0.3006, 0.9544), abs=5e-5)
+    assert (found["greedy"].speed_up, found["greedy"].gained, found["greedy"].lost) == (1.0, 0, 0)
+
+
+def test_summary_needs_the_baseline_and_the_same_problems() -> None:
+    with pytest.raises(SettingsError, match="baseline"):
+        summary([record(0, "fast", True, 1, 1.0)], "greedy")
+    with pytest.raises(SettingsError, match="same problems"):
+        summary([record(0, "greedy", True, 1, 1.0), record(1, "fast", True, 1, 1.0)], "greedy")
+
+
+def test_nothing_to_compare_is_refused(random_llada: LM) -> None:
+    with pytest.raises(SettingsError, match="at least one method"):
+        compare(random_llada, Sums(), PROBLEMS, {})
+    with pytest.raises(SettingsError, match="chunk"):
+        compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=0)
+
+
+def swept(correct: int, forwards: float) -> Summary:
+    return Summary(10, correct, (0.0, 1.0), forwards, forwards, 1.0, 1.0, 1.0, 0, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "chosen"),
+    [
+        ({0.6: (7, 2.0), 0.8: (8, 4.0), 0.9: (9, 4.1)}, 0.8),  # 0.9 takes more than half of greedy's 8 forwards
+        ({0.6: (8, 2.0), 0.8: (8, 3.0)}, 0.6),
+        ({0.6: (8, 2.0), 0.8: (8, 2.0)}, 0.8),
+        ({0.6: (7, 5.0), 0.8: (9, 7.0), 0.9: (8, 6.0)}, 0.8),
+    ],
+)
+def test_the_chosen_threshold(sweep: dict[float, tuple[int, float]], chosen: float) -> None:
+    summaries = {tau: swept(*figures) for tau, figures in sweep.items()}
+    assert table1.chosen_threshold(summaries, swept(9, 8.0)) == chosen
+
+
+def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResult:
+    """Of ten problems the most confident ones are right: so many by greedy, so many by the other methods."""
+    records = [
+        Record(place, name, f"{place} steps", place >= 10 - right, 8, 8, 1.0, place / 10, took, "")
+        for name in table1.table_methods({table1.ADAPTIVE: 0.9, table1.SOAR_2: 0.8})
+        for right, took in [(greedy, 1.0) if name == table1.GREEDY else (others, seconds)]
+        for place in range(10)
+    ]
+    settings = {"problems": 10, "order": ["any"] * 7, "model": "m", "dtype": "d", "threads": 1, "canvas": 8}
+    made_on = {"cpu": "c", "cores": 1}
+    validation = [record(0, name, True, 8, 1.0) for name in table1.sweep_methods()]
+    files = [RecordFile({**settings, "versions": {}}, made_on, part, 0) for part in (validation, records)]
+    return table1.TaskResult("crafted", *files)
+
+
+@pytest.mark.parametrize(
+    ("greedy", "others", "seconds", "verdicts"),
+    [
+        (5, 6, 0.5, [True, True, True, False, True]),
+        (5, 4, 0.5, [False, False, False, True, True]),
+        (5, 5, 2.0, [True, False, False, False, True]),
+        (0, 0, 0.5, [True, True, True, False, False]),
+    ],
+)
+def test_claims_follow_the_figures(greedy: int, others: int, seconds: float, verdicts: list[bool]) -> None:
+    assert [claim.holds for claim in crafted_result(greedy, others, seconds).claims()] == verdicts
+
+
+def test_the_report_shows_what_the_records_say(tmp_path: Path) -> None:
+    text = table1.write_report([crafted_result(5, 6, 0.5)], tmp_path)
+    assert (tmp_path / "table1.md").read_text() == text
+    assert "| SOAR, K=4 | 60.0% (31.3% to 83.2%) | 8.0 | 8.0 | 1.00 | 2.00 | 1.000 (+1/-0) |" in text
+    assert "| 0.000 to 0.100 | 2 | 0.0% |" in text
+    figures = json.loads((tmp_path / "table1.json").read_text())["crafted"]
+    assert (figures["methods"]["SOAR, K=2"]["accuracy"], figures["methods"]["SOAR, K=2"]["speed_up"]) == (0.6, 2.0)
+    assert json.loads((tmp_path / "sweep.json").read_text())["crafted"]["chosen"] == {
+        "Adaptive Parallel": 0.98,
+        "SOAR, K=2": 0.98,
+    }
