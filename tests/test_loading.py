@@ -199,7 +199,7 @@ def test_options_pass_through_to_transformers(folder: Path, monkeypatch: pytest.
     assert (seen["revision"], seen["attn_implementation"], seen["device_map"]) == ("main", "eager", "cpu")
     assert seen["use_safetensors"] is True
     assert seen["trust_remote_code"] is False
-    monkeypatch.setattr(loading, "_device", lambda device: torch.device("cpu"))
+    monkeypatch.setattr(loading, "usable_device", lambda device: torch.device("cpu"))
     load(str(folder), device="cuda:1", quantization_config=quantization)
     assert seen["device_map"] == {"": torch.device("cpu")}, "quantized weights go where device says"
 

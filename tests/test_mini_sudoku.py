@@ -73,7 +73,7 @@ def parsed(text: str) -> Grid:
 
 
 def puzzle_of(problem: Problem) -> Grid:
-    return parsed(problem.prompt.removeprefix("Sudoku\n").removesuffix("Solution\n"))
+    return parsed(problem.prompt.removeprefix("Sudoku\n").removesuffix("Solution"))
 
 
 def drawn(count: int, seed: int = 0) -> list[Problem]:
@@ -92,11 +92,11 @@ def test_drawn_puzzles_have_one_solution_and_it_is_the_answer() -> None:
 def test_layout_of_the_text() -> None:
     for problem in drawn(20):
         lines = problem.prompt.split("\n")
-        assert (lines[0], lines[7:]) == ("Sudoku", ["Solution", ""])
-        assert all(len(line) == 11 and set(line[1::2]) == {" "} for line in lines[1:7] + problem.answer.split("\n"))
-        assert len(problem.answer.split("\n")) == 6
-        # Every cell is a token, every row but the last has a line end, and the last has the end token.
-        assert len(problem.answer.split()) + 6 <= TASK.canvas
+        assert (lines[0], lines[7:]) == ("Sudoku", ["Solution"])
+        assert all(len(line) == 11 and set(line[1::2]) == {" "} for line in lines[1:7] + problem.answer.split("\n")[1:])
+        assert len(problem.answer.split("\n")) == 7
+        # Every cell is a token, every row has a line break before it, and the last has the end token.
+        assert len(problem.answer.split()) + 7 <= TASK.canvas
         assert problem.kind == f"{36 - puzzle_of(problem).count(0)} givens"
 
 
@@ -201,7 +201,7 @@ def test_only_the_solution_is_correct() -> None:
 
 def test_spaces_blank_lines_and_what_follows_do_not_matter() -> None:
     (problem,) = drawn(1)
-    rows = problem.answer.split("\n")
+    rows = problem.answer.strip().split("\n")
     assert TASK.correct(problem, "\n" + "\n \n".join(f"  {row}  ".replace(" ", "  ") for row in rows) + "\n\nSudoku")
 
 

@@ -10,6 +10,7 @@ import typer
 from soar_dlm import __version__
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.models import models
+from soar_dlm.cli.train import train
 from soar_dlm.errors import SoarError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(generate)
 app.command()(models)
+app.command()(train)
 
 
 def _version(wanted: bool) -> None:

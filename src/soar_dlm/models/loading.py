@@ -76,7 +76,7 @@ def load_checkpoint(
     if device is not None and device_map is not None:
         raise SettingsError("Give either device (one place) or device_map (several), not both.")
     name = os.fspath(name)
-    target = _device(device)
+    target = usable_device(device)
     default_dtype_on = target if device_map is None else None
     if quantization_config is not None and device_map is None:
         device_map = {"": target}  # quantized weights cannot be moved once they are loaded
@@ -131,7 +131,8 @@ def _is_hub_id(name: str) -> bool:
     return True
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def usable_device(device: str | torch.device | None) -> torch.device:
+    """The device asked for, or the first accelerator, or the CPU."""
     if device is None:
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator or torch.device("cpu")

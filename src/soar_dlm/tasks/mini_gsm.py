@@ -237,8 +237,8 @@ def _write(rng: random.Random, steps: int) -> Problem:
         story.sentences.insert(0 if shopping else between(rng, 0, 1), distractor)
     number = story.last.value
     return Problem(
-        prompt=" ".join(story.sentences) + "\n",
-        answer="\n".join([*story.lines, f"#### {number}"]),
+        prompt=" ".join(story.sentences),
+        answer="\n".join(["", *story.lines, f"#### {number}"]),
         key=";".join(story.plan),
         kind=f"{steps} steps",
         checks={"answer": number},

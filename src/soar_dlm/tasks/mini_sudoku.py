@@ -55,8 +55,8 @@ class MiniSudoku(Task):
         for cell in rng.sample(empty, min(added, len(empty))):
             shown[cell] = solution[cell]
         return Problem(
-            prompt=f"Sudoku\n{written(tuple(shown))}\nSolution\n",
-            answer=written(solution),
+            prompt=f"Sudoku\n{written(tuple(shown))}\nSolution",
+            answer=f"\n{written(solution)}",
             key="".join(map(str, first_row_in_order(SHAPE, solution))),
             kind=f"{len(shown) - shown.count(0)} givens",
         )
@@ -65,4 +65,4 @@ class MiniSudoku(Task):
         """Whether the first six lines that are not blank are the solution; only the number of spaces is free."""
         lines = [line.strip(" ") for line in text.split("\n")]
         rows = [" ".join(filter(None, line.split(" "))) for line in lines if line]
-        return "\n".join(rows[: SHAPE.side]) == problem.answer
+        return "\n".join(rows[: SHAPE.side]) == problem.answer.strip()

@@ -16,13 +16,13 @@ class MiniSums(Task):
 
     name: ClassVar[str] = "mini-sums"
     about: ClassVar[str] = "Five bare sums with numbers up to 99."
-    canvas: ClassVar[int] = 36
+    canvas: ClassVar[int] = 40
 
     def draw(self, rng: random.Random) -> Problem:
         sums = [_sum(rng) for _ in range(LINES)]
         asked = "".join(f"Sum {left}\n" for left, _ in sums)
-        worked = "\n".join(f"Sum {left} = {result}" for left, result in sums)
-        return Problem(f"{asked}Results\n", worked, ";".join(left for left, _ in sums), f"{LINES} sums")
+        worked = "".join(f"\nSum {left} = {result}" for left, result in sums)
+        return Problem(f"{asked}Results", worked, ";".join(left for left, _ in sums), f"{LINES} sums")
 
     def correct(self, problem: Problem, text: str) -> bool:
         return [line.split() for line in text.strip().split("\n")] == [

@@ -13,7 +13,7 @@ from soar_dlm.tasks.problem import Problem, Split
 TEST_SIZE = 1000
 """How many fixed test problems a task has."""
 
-PATIENCE = 10_000
+PATIENCE = 1_000
 """After so many repeats in a row a stream is taken to have no new problem left."""
 
 

@@ -38,7 +38,7 @@ class Batches:
     """An endless stream of batches.
 
     1. A pool of examples is encoded; rows longer than the context are left out.
-    2. Rows are sorted by length and cut into batches of at most ``batch_tokens`` positions.
+    2. Rows are sorted by rounded length and cut into batches of at most ``batch_tokens`` positions.
     3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA fills answers: EOS is learned
        like any other token, and no padding needs to be masked.
     4. The batches of a pool come in random order.
@@ -64,7 +64,7 @@ class Batches:
             raise SettingsError(f"No training example fits into model.context = {self.context} tokens; raise it.")
         rng = random.Random(f"{self.examples.seed} batches {number}")
         rng.shuffle(rows)
-        rows.sort(key=lambda row: len(row[0]))
+        rows.sort(key=self._length)  # by rounded length, so that a batch mixes sources of about one length
         batches, start = [], 0
         while start < len(rows):
             stop = start + 1

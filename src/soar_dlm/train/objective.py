@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -23,6 +23,9 @@ class Hidden:
     target: Tensor
     level: Tensor
     size: Tensor
+
+    def to(self, device: torch.device) -> Hidden:
+        return Hidden(*(getattr(self, entry.name).to(device) for entry in fields(self)))
 
 
 def noise_levels(rows: int, lowest: float, generator: torch.Generator) -> Tensor:

@@ -30,7 +30,7 @@ def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> To
     """Byte-level BPE of at most ``vocabulary`` tokens, the family's special tokens last.
 
     Dream's files are read by transformers' Qwen2 tokenizer, which cuts text its own way (digit by digit); a Dream
-    tokenizer is trained with those cuts, any other with :data:`PIECES`, where 0 to 99 are tokens of their own.
+    tokenizer is trained with those cuts, any other with :data:`PIECES`, where 0 to 99 are tokens of their own if there is room.
     """
     tokenizer = Tokenizer(models.BPE())
     pieces = QWEN2_PIECES if family is DREAM else PIECES
@@ -56,7 +56,7 @@ def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> To
 
 
 def _with_numbers(texts: Iterable[str]) -> Iterable[str]:
-    """Small numbers must all become tokens, however rare some are in the data."""
+    """Small numbers are all to become tokens, if the vocabulary has room, however rare some are in the data."""
     for place, text in enumerate(texts):
         yield text
         if place % 16 == 0:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from soar_dlm.errors import NonFiniteLogits
 from soar_dlm.models.layouts import Shape, layout_config
+from soar_dlm.models.loading import usable_device
 from soar_dlm.models.stock import new_model
 from soar_dlm.train.batches import Batch, Batches, Position
 from soar_dlm.train.examples import Examples
@@ -52,7 +53,7 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, folder: str | Path, *, device: str | torch.device | None = None) -> None:
         self.recipe, self.folder = recipe, RunFolder(Path(folder))
-        self.device = torch.device(device or "cpu")
+        self.device = usable_device(device)
         self.folder.prepare(recipe)
         self.examples = Examples(recipe.data, recipe.seed)
         self.tokenizer = self._tokenizer()
@@ -69,6 +70,7 @@ class Trainer:
         )
         self.optimizers = Optimizers(self.model, recipe.training)
         self.step, self._position = 0, Position()
+        self._recent: list[float] = []  # losses since the last line of the log
         self._backbone = torch.compile(self.model.model, dynamic=True) if recipe.training.compile else self.model.model
         self._restore()
 
@@ -104,18 +106,18 @@ class Trainer:
         if self.step == 0:
             self.folder.cut_log(-1)
             self.folder.append_log(self._header())
-        losses: list[float] = []
         stream = self.batches.stream(self._position)
         while self.step < last:
             started = time.perf_counter()
             self._position, batch = next(stream)
             loss = self._train_on(batch)
             self.step += 1
-            losses.append(loss)
+            self._recent.append(loss)
             yield Progress(self.step, loss, batch.ids.numel(), time.perf_counter() - started)
             if self.step % report.log == 0:
-                mean = sum(losses[-report.log :]) / min(len(losses), report.log)
+                mean = sum(self._recent) / len(self._recent)
                 self.folder.append_log({"step": self.step, "loss": round(mean, 6)})
+                self._recent.clear()
             if self.step % report.validate == 0 or self.step == last:
                 yield self._validate()
             if self.step % report.save == 0 or self.step == last:
@@ -126,6 +128,7 @@ class Trainer:
         training = self.recipe.training
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
         hidden = hide(batch.ids, batch.canvas, self.config["mask_token_id"], training.lowest_noise, generator)
+        hidden = hidden.to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
             loss = masked_loss(self._logits(hidden), hidden, training.loss)
         if not torch.isfinite(loss):
@@ -140,14 +143,14 @@ class Trainer:
 
     def _logits(self, batch: Hidden) -> Tensor:
         """Logits at the hidden places alone: [P, V]. Models that predict the next token are read one to the left."""
-        states = self._backbone(input_ids=batch.inputs.to(self.device)).last_hidden_state
+        states = self._backbone(input_ids=batch.inputs).last_hidden_state
         shift = 1 if self.recipe.model.layout.predicts_next else 0
         logits: Tensor = self.model.lm_head(states[batch.row, (batch.column - shift).clamp(min=0)])
         return logits
 
     def _validate(self) -> Validation:
         self.write()
-        found = validate(self.folder.path, self.recipe, self.step)
+        found = validate(self.folder.path, self.recipe, self.step, self.device)
         self.folder.append_log({"step": self.step, "validation": found.accuracy, "forwards": found.forwards})
         return found
 
@@ -174,6 +177,7 @@ class Trainer:
             {
                 "step": self.step,
                 "position": asdict(self._position),
+                "recent": self._recent,
                 "model": self.model.state_dict(),
                 "optimizers": self.optimizers.state(),
             }
@@ -186,4 +190,5 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         self.optimizers.restore(state["optimizers"])
         self.step, self._position = state["step"], Position(**state["position"])
+        self._recent = list(state["recent"])
         self.folder.cut_log(self.step)

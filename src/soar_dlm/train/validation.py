@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from soar_dlm.lm import load
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.recipe import Recipe
@@ -21,9 +23,9 @@ class Validation:
     sample: tuple[str, str] | None
 
 
-def validate(folder: Path, recipe: Recipe, step: int) -> Validation:
+def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> Validation:
     """Decode the same held-out problems of every task at every validation; the sample is another one each time."""
-    lm = load(folder, device="cpu")
+    lm = load(folder, device)
     accuracy, forwards = {}, {}
     samples = []
     for name in recipe.data.tasks:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
+from soar_dlm.train.recipe import DataRecipe, ModelRecipe, ReportRecipe, TrainingRecipe, read_recipe
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_short_recipe_gets_the_defaults(tmp_path: Path) -> None:
+    recipe = read_recipe(written(tmp_path, 'name = "a"\n[data.tasks]\nmini-gsm = 1\n[training]\nsteps = 7\n'))
+    assert (recipe.name, recipe.seed, recipe.training.steps) == ("a", 0, 7)
+    assert recipe.model == ModelRecipe()
+    assert recipe.report == ReportRecipe()
+    assert recipe.as_dict()["data"]["tasks"] == {"mini-gsm": 1}
+
+
+def test_files_of_a_recipe_lie_next_to_it(tmp_path: Path) -> None:
+    recipe = read_recipe(written(tmp_path, 'name = "a"\n[data.files]\n"mine.jsonl" = 1\n'))
+    assert dict(recipe.data.files) == {str(tmp_path / "mine.jsonl"): 1}
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_committed_recipes_can_be_read(path: Path) -> None:
+    assert read_recipe(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        ("name = ", InputFileError, "not a TOML file"),
+        ("seed = 1\n[data.tasks]\nmini-gsm = 1", SettingsError, "lacks name"),
+        ('name = "a"', SettingsError, "nothing to train on"),
+        ('name = "a"\nmodel = 3', SettingsError, "model must be a table"),
+        ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[training]\nstep = 3', UnknownName, "'training.steps'"),
+        ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[models]\nwidth = 3', UnknownName, "'model'"),
+        ('name = ""\n[data.tasks]\nmini-gsm = 1', SettingsError, "needs a name"),
+    ],
+)
+def test_what_is_wrong_with_a_recipe_is_said(tmp_path: Path, text: str, error: type[SoarError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        read_recipe(written(tmp_path, text))
+
+
+def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="Cannot read the recipe"):
+        read_recipe(tmp_path / "none.toml")
+
+
+def test_impossible_values_are_refused() -> None:
+    for wrong in ({"width": 100, "heads": 6}, {"heads": 6, "kv_heads": 4}, {"layers": 0}, {"inner": 0}):
+        with pytest.raises(SettingsError):
+            ModelRecipe(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="llada"):
+        ModelRecipe(family="lada")
+    for wrong in ({"tasks": {"a": 0.0}}, {"tasks": {"a": "much"}}, {"tasks": {"a": 1}, "full_canvas": 1.5}):
+        with pytest.raises(SettingsError):
+            DataRecipe(**wrong)  # type: ignore[arg-type]
+    for wrong in ({"steps": 0}, {"muon_rate": 0}, {"decay": 2.0}, {"loss": "sum"}, {"precision": "int8"}):
+        with pytest.raises(SettingsError):
+            TrainingRecipe(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError):
+        ReportRecipe(log=0)

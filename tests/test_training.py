@@ -1,0 +1,223 @@
+"""Whole runs of tiny recipes: what they write, how they stop and go on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from soar_dlm.cli.main import app
+from soar_dlm.errors import CheckpointError, InputFileError, NonFiniteLogits, SettingsError
+from soar_dlm.lm import load
+from soar_dlm.train import processor
+from soar_dlm.train.folder import RunFolder
+from soar_dlm.train.recipe import (
+    DataRecipe,
+    ModelRecipe,
+    Recipe,
+    ReportRecipe,
+    TokenizerRecipe,
+    TrainingRecipe,
+    read_recipe,
+)
+from soar_dlm.train.trainer import Progress, Trainer
+from soar_dlm.train.validation import Validation
+
+ROOT = Path(__file__).parent.parent
+
+
+def tiny(family: str = "llada", **training: Any) -> Recipe:
+    return Recipe(
+        name="tiny",
+        seed=4,
+        model=ModelRecipe(family=family, width=32, layers=1, heads=2, context=128),
+        tokenizer=TokenizerRecipe(vocabulary=400, texts=200),
+        data=DataRecipe(tasks={"mini-sums": 1}, longest_canvas=48),
+        training=TrainingRecipe(
+            **{"steps": 8, "batch_tokens": 512, "warmup": 2, "precision": "float32", **training},
+        ),
+        report=ReportRecipe(log=2, validate=4, problems=2, save=2),
+    )
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = load_file(folder / "model.safetensors")
+    return found
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("family", ["llada", "dream"])
+def test_a_run_writes_a_checkpoint_that_loads(family: str, tmp_path: Path) -> None:
+    trainer = Trainer(tiny(family), tmp_path, device="cpu")
+    events = list(trainer.run())
+    assert [event.step for event in events if isinstance(event, Progress)] == list(range(1, 9))
+    found = [event for event in events if isinstance(event, Validation)]
+    assert [event.step for event in found] == [4, 8]
+    assert found[-1].accuracy.keys() == {"mini-sums"}
+    assert found[-1].sample is not None
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["model_type"] == {"llada": "llada", "dream": "Dream"}[family]
+    names = weights(tmp_path).keys()
+    assert ("model.transformer.blocks.0.ff_proj.weight" if family == "llada" else "lm_head.weight") in names
+    lm = load(tmp_path)
+    assert lm.family.name == family
+    assert len(lm.generate("Sum 1 + 2", max_new_tokens=8).token_ids) == 8
+    card = (tmp_path / "README.md").read_text()
+    assert f"{trainer.parameters:,} parameters" in card
+    assert "8 steps on mini-sums" in card
+    entries = list(trainer.folder.entries())
+    assert entries[0]["parameters"] == trainer.parameters
+    assert [entry["step"] for entry in entries[1:] if "loss" in entry] == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("family", ["llada", "dream"])
+def test_the_logits_that_are_trained_are_those_that_are_decoded_from(family: str, tmp_path: Path) -> None:
+    """Dream's right shift must be the same in training and decoding."""
+    from soar_dlm.models.masked_lm import Rows
+    from soar_dlm.train.objective import hide
+
+    trainer = Trainer(tiny(family), tmp_path, device="cpu")
+    trainer.write()
+    ids = torch.randint(0, 200, (2, 9), generator=torch.Generator().manual_seed(0))
+    canvas = torch.arange(9).expand(2, 9) >= 3
+    batch = hide(ids, canvas, trainer.config["mask_token_id"], 0.3, torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        trained = trainer._logits(batch)
+    model = load(tmp_path, device="cpu").model
+    decoded = model.logits(model.hidden(Rows(batch.inputs, None, batch.row, batch.column)))
+    assert torch.allclose(trained, decoded, atol=1e-5)
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    trainer = Trainer(tiny(steps=60), tmp_path, device="cpu")
+    losses = [event.loss for event in trainer.run() if isinstance(event, Progress)]
+    assert sum(losses[-10:]) / 10 < 0.7 * sum(losses[:10]) / 10
+
+
+def test_a_killed_run_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    whole = list(Trainer(tiny(), tmp_path / "whole", device="cpu").run())
+    killed = Trainer(tiny(), tmp_path / "killed", device="cpu").run()
+    before = [next(killed) for _ in range(5)]  # steps 1 to 4 and a validation; step 4 is not saved yet
+    del killed
+    again = Trainer(tiny(), tmp_path / "killed", device="cpu")
+    assert again.step == 2
+    after = list(again.run())
+    losses = {event.step: event.loss for event in [*before, *after] if isinstance(event, Progress)}
+    assert losses == {event.step: event.loss for event in whole if isinstance(event, Progress)}
+    assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+    logs = [(tmp_path / name / "training" / "log.jsonl").read_text() for name in ("killed", "whole")]
+    assert logs[0] == logs[1]
+
+
+def test_a_run_stopped_early_keeps_its_schedule(tmp_path: Path) -> None:
+    list(Trainer(tiny(), tmp_path / "whole", device="cpu").run())
+    list(Trainer(tiny(), tmp_path / "parts", device="cpu").run(until=3))
+    list(Trainer(tiny(), tmp_path / "parts", device="cpu").run())
+    assert same(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+
+
+def test_bfloat16_and_the_likelihood_bound_train_too(tmp_path: Path) -> None:
+    recipe = tiny(steps=3, precision="bfloat16", loss="elbo")
+    losses = [event.loss for event in Trainer(recipe, tmp_path, device="cpu").run() if isinstance(event, Progress)]
+    assert len(losses) == 3
+    assert weights(tmp_path)["model.transformer.wte.weight"].dtype is torch.float32
+
+
+def test_another_recipe_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    Trainer(tiny(), tmp_path, device="cpu")
+    with pytest.raises(SettingsError, match=r"seed, training\.steps differ"):
+        Trainer(replace(tiny(steps=9), seed=5), tmp_path, device="cpu")
+    Trainer(replace(tiny(), report=ReportRecipe(log=1)), tmp_path, device="cpu")
+
+
+def test_a_broken_state_is_named(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.prepare(tiny())
+    folder.state_file.write_bytes(b"torn")
+    with pytest.raises(CheckpointError, match="Delete it"):
+        Trainer(tiny(), tmp_path, device="cpu")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputFileError, match="Cannot write"):
+        RunFolder(tmp_path / "file").prepare(tiny())
+
+
+def test_a_torn_log_line_is_passed_over(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.prepare(tiny())
+    folder.append_log({"step": 1, "loss": 1.0})
+    folder.append_log({"step": 5, "loss": 1.0})
+    with folder.log.open("a") as file:
+        file.write('{"step": 6, "lo')
+    assert [entry["step"] for entry in folder.entries()] == [1, 5]
+    folder.cut_log(2)
+    assert folder.log.read_text() == '{"step": 1, "loss": 1.0}\n'
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    trainer = Trainer(tiny(), tmp_path, device="cpu")
+    with torch.no_grad():
+        trainer.model.lm_head.weight.fill_(float("nan"))
+    with pytest.raises(NonFiniteLogits, match=r"step 1.*muon_rate"):
+        next(trainer.run())
+
+
+def test_the_command_trains_goes_on_and_says_so(tmp_path: Path) -> None:
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(
+        'name = "tiny"\n[model]\nwidth = 32\nlayers = 1\nheads = 2\n[tokenizer]\nvocabulary = 400\ntexts = 200\n'
+        '[data.tasks]\nmini-sums = 1\n[training]\nsteps = 4\nbatch_tokens = 512\nprecision = "float32"\n'
+        "[report]\nvalidate = 2\nproblems = 2\nsave = 2\n"
+    )
+    run = [sys.executable, "-m", "soar_dlm.cli.main", "train", str(recipe), "-o", str(tmp_path / "out")]
+    dry = subprocess.run([*run, "--dry-run"], capture_output=True, text=True, check=True)
+    assert "parameters" in dry.stderr
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+    first = subprocess.run([*run, "--until", "2"], capture_output=True, text=True, check=True)
+    assert "held-out mini-sums" in first.stderr
+    second = subprocess.run([*run, "--device", "cpu"], capture_output=True, text=True, check=True)
+    assert "going on after step 2" in second.stderr
+    assert "step 4" in second.stderr
+    third = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (third.returncode, "nothing left to train" in third.stderr) == (1, True)
+    assert load(tmp_path / "out").generate("Sum", max_new_tokens=4).text is not None
+
+
+def test_a_wrong_recipe_is_one_sentence(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "none.toml"), "-o", str(tmp_path / "out")])
+    assert isinstance(result.exception, InputFileError)
+    assert not (tmp_path / "out").exists()
+
+
+def test_forbidden_instructions_are_avoided_only_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(processor.SETTING, raising=False)
+    monkeypatch.setattr(processor, "_announces_amx", lambda: False)
+    assert not processor.avoid_forbidden_instructions()
+    monkeypatch.setattr(processor, "_announces_amx", lambda: True)
+    monkeypatch.setattr(processor, "PROBE", "pass")
+    assert not processor.avoid_forbidden_instructions()
+    monkeypatch.setattr(processor, "PROBE", "import os; os.abort()")
+    assert processor.avoid_forbidden_instructions()
+    assert processor.os.environ[processor.SETTING] == processor.WITHOUT_AMX
+    assert not processor.avoid_forbidden_instructions(), "what the user set stays"
+
+
+def test_the_first_steps_of_the_shipped_model_come_out_again(tmp_path: Path) -> None:
+    """The committed log belongs to the committed recipe and corpora; benchmarks/retrain.py goes 200 steps."""
+    recipe = read_recipe(ROOT / "recipes" / "mini-llada.toml")
+    eager = replace(recipe, training=replace(recipe.training, compile=False))
+    shipped = RunFolder(ROOT / "src" / "soar_dlm" / "models" / "shipped" / "mini-llada")
+    logged = {entry["step"]: entry["loss"] for entry in shipped.entries() if "loss" in entry}
+    trainer = Trainer(eager, tmp_path, device="cpu")
+    losses = [event.loss for _, event in zip(range(10), trainer.run(), strict=False) if isinstance(event, Progress)]
+    assert sum(losses) / 10 == pytest.approx(logged[10], abs=1e-3)
