@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -78,4 +79,4 @@ def test_rates_rise_stay_and_fall() -> None:
     assert set(shares[9:51]) == {1.0}
     assert shares[75] == 0.5
     assert shares[99] == 0.02
-    assert all(late <= early for early, late in zip(shares[50:], shares[51:], strict=False))
+    assert all(late <= early for early, late in pairwise(shares[50:]))

@@ -30,6 +30,10 @@ PUBLIC = {
     "__version__",
     "load",
     "make_strategy",
+    "make_task",
+    "Problem",
+    "TASKS",
+    "Task",
 }
 
 

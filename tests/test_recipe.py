@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,17 +57,27 @@ def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
         read_recipe(tmp_path / "none.toml")
 
 
-def test_impossible_values_are_refused() -> None:
-    for wrong in ({"width": 100, "heads": 6}, {"heads": 6, "kv_heads": 4}, {"layers": 0}, {"inner": 0}):
-        with pytest.raises(SettingsError):
-            ModelRecipe(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(UnknownName, match="llada"):
-        ModelRecipe(family="lada")
-    for wrong in ({"tasks": {"a": 0.0}}, {"tasks": {"a": "much"}}, {"tasks": {"a": 1}, "full_canvas": 1.5}):
-        with pytest.raises(SettingsError):
-            DataRecipe(**wrong)  # type: ignore[arg-type]
-    for wrong in ({"steps": 0}, {"muon_rate": 0}, {"decay": 2.0}, {"loss": "sum"}, {"precision": "int8"}):
-        with pytest.raises(SettingsError):
-            TrainingRecipe(**wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        (ModelRecipe, {"width": 100, "heads": 6}),
+        (ModelRecipe, {"heads": 6, "kv_heads": 4}),
+        (ModelRecipe, {"layers": 0}),
+        (ModelRecipe, {"inner": 0}),
+        (ModelRecipe, {"rope_theta": 0.5}),
+        (ModelRecipe, {"family": "lada"}),
+        (DataRecipe, {"tasks": {"a": 0.0}}),
+        (DataRecipe, {"tasks": {"a": "much"}}),
+        (DataRecipe, {"tasks": {"a": 1}, "full_canvas": 1.5}),
+        (TrainingRecipe, {"steps": 0}),
+        (TrainingRecipe, {"muon_rate": 0}),
+        (TrainingRecipe, {"decay": 2.0}),
+        (TrainingRecipe, {"loss": "sum"}),
+        (TrainingRecipe, {"precision": "int8"}),
+        (ReportRecipe, {"log": 0}),
+    ],
+    ids=str,
+)
+def test_impossible_values_are_refused(part: type[Any], wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
-        ReportRecipe(log=0)
+        part(**wrong)

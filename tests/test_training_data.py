@@ -98,7 +98,7 @@ def test_files_give_prompts_and_answers_or_plain_text(tmp_path: Path) -> None:
 def test_bad_files_are_refused_with_their_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text(content)
-    with pytest.raises(InputFileError, match="one JSON object per line|line 1"):
+    with pytest.raises(InputFileError, match=r"one JSON object per line|line 1"):
         read_examples(path)
     with pytest.raises(InputFileError, match="Cannot read"):
         read_examples(tmp_path / "none.jsonl")
@@ -135,6 +135,7 @@ def test_special_tokens_come_last_and_the_files_read_back(family: Family, tmp_pa
 def test_batches_hold_every_row_once_filled_with_eos(tokenizer: Tokenizer) -> None:
     examples = Examples(MIX, 0)
     eos = tokenizer.token_to_id("<|endoftext|>")
+    assert eos is not None
     stream = Batches(examples, tokenizer, eos, 4096, 512).stream(Position())
     rows: list[tuple[str, str]] = []
     position = Position()
@@ -164,5 +165,5 @@ def test_a_stream_goes_on_from_any_position(tokenizer: Tokenizer) -> None:
 def test_rows_longer_than_the_context_are_left_out(tokenizer: Tokenizer) -> None:
     short = Batches(Examples(MIX, 0), tokenizer, 0, 4096, 96)
     assert max(batch.ids.shape[1] for _, batch in islice(short.stream(Position()), 20)) <= 96
-    with pytest.raises(SettingsError, match="model.context"):
+    with pytest.raises(SettingsError, match=r"model\.context"):
         next(Batches(Examples(MIX, 0), tokenizer, 0, 4096, 8).stream(Position()))

@@ -20,6 +20,7 @@ _HOMES = {
     "Greedy": "soar_dlm.search.greedy",
     "LM": "soar_dlm.lm",
     "Options": "soar_dlm.engine.settings",
+    "Problem": "soar_dlm.tasks.problem",
     "PositionBeam": "soar_dlm.search.position_beam",
     "Request": "soar_dlm.engine.request",
     "Result": "soar_dlm.results",
@@ -27,9 +28,12 @@ _HOMES = {
     "Soar": "soar_dlm.search.soar",
     "SoarError": "soar_dlm.errors",
     "Strategy": "soar_dlm.search.strategy",
+    "TASKS": "soar_dlm.tasks.catalogue",
+    "Task": "soar_dlm.tasks.task",
     "Trace": "soar_dlm.engine.trace",
     "load": "soar_dlm.lm",
     "make_strategy": "soar_dlm.search.catalogue",
+    "make_task": "soar_dlm.tasks.catalogue",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
@@ -52,6 +56,10 @@ if TYPE_CHECKING:
     from soar_dlm.search.position_beam import PositionBeam as PositionBeam
     from soar_dlm.search.soar import Soar as Soar
     from soar_dlm.search.strategy import Strategy as Strategy
+    from soar_dlm.tasks.catalogue import TASKS as TASKS
+    from soar_dlm.tasks.catalogue import make_task as make_task
+    from soar_dlm.tasks.problem import Problem as Problem
+    from soar_dlm.tasks.task import Task as Task
 
 
 def __getattr__(name: str) -> Any:

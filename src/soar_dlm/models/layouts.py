@@ -24,7 +24,11 @@ SPECIAL_TOKENS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """The numbers that make a transformer; ``inner`` is the width of the gated layer."""
+    """The numbers that make a transformer.
+
+    ``inner`` is the width of the gated layer. ``rope_theta`` sets how slowly the slowest position angle turns; None
+    stands for that of the published models, which are made for long texts.
+    """
 
     vocabulary: int
     width: int
@@ -33,6 +37,7 @@ class Shape:
     kv_heads: int
     inner: int
     context: int
+    rope_theta: float | None = None
 
 
 def layout_config(family: Family, shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
@@ -48,7 +53,7 @@ def _llada_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]
         "layer_norm_type": "rms",
         "activation_type": "silu",
         "rope": True,
-        "rope_theta": 500000.0,
+        "rope_theta": shape.rope_theta or 500000.0,
         "rms_norm_eps": 1e-5,
         "d_model": shape.width,
         "n_layers": shape.layers,
@@ -80,7 +85,7 @@ def _dream_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]
         "max_position_embeddings": shape.context,
         "max_window_layers": 28,
         "rms_norm_eps": 1e-6,
-        "rope_theta": 1000000.0,
+        "rope_theta": shape.rope_theta or 1000000.0,
         "rope_scaling": None,
         "sliding_window": None,
         "use_sliding_window": False,

@@ -23,11 +23,11 @@ PARAMETERS: dict[Type, tuple[str, ...]] = {
     "int": ("n", "k", "number"),
     "words": ("words", "names", "items"),
 }
-STARTS: tuple[Type, ...] = ("ints", "ints", "ints", "ints", "str", "str", "words", "int")
-LENGTHS = (2, 2, 3, 3, 3, 4, 4)
+STARTS: tuple[Type, ...] = ("ints", "ints", "ints", "ints", "str", "str", "int")
+LENGTHS = (2, 2, 2, 3, 3, 3, 4)
 GUARDED = 0.15
-LONGEST_BODY = 50
-LONGEST_PROMPT = 80
+LONGEST_BODY = 40
+LONGEST_PROMPT = 48
 WORKERS = 2
 TOKEN = re.compile(r" ?[A-Za-z_]+| ?\d+|\n *| ?[^\sA-Za-z\d]")
 
@@ -46,7 +46,7 @@ class MiniCode(Task):
 
     name: ClassVar[str] = "mini-code"
     about: ClassVar[str] = "write the body of a Python function from its docstring; judged by hidden tests"
-    canvas: ClassVar[int] = 56
+    canvas: ClassVar[int] = 44
 
     def draw(self, rng: random.Random) -> Problem:
         start, count, guarded = rng.choice(STARTS), rng.choice(LENGTHS), rng.random() < GUARDED

@@ -45,8 +45,7 @@ def bodies(steps: Sequence[Step], parameter: str) -> list[str]:
     written = [
         _nested(guard, rest, parameter),
         _step_by_step(guard, rest, parameter),
-        _loop(guard, rest, parameter, merged=False),
-        _loop(guard, rest, parameter, merged=True),
+        _loop(guard, rest, parameter),
     ]
     return list(dict.fromkeys("\n".join(f"    {line}" for line in lines) for lines in written if lines))
 
@@ -149,8 +148,8 @@ def _step_by_step(guard: Step | None, steps: Sequence[Step], parameter: str) -> 
         return []
 
 
-def _loop(guard: Step | None, steps: Sequence[Step], parameter: str, *, merged: bool) -> list[str]:
-    """A loop over the items; ``merged`` writes what is done to an item as one expression under one condition."""
+def _loop(guard: Step | None, steps: Sequence[Step], parameter: str) -> list[str]:
+    """A loop over the items; what is done to an item is one expression under one condition."""
     lines = _guard_lines(guard, parameter)
     at = next((at for at, (operation, _) in enumerate(steps) if operation.role != "whole" or operation.update), None)
     if at is None or steps[at][0].role == "choose":
@@ -163,37 +162,19 @@ def _loop(guard: Step | None, steps: Sequence[Step], parameter: str, *, merged: 
         for step in steps[:at]:
             value = _extend(value, step, lines)
         items = _items(Value(value.whole), steps[at][0].takes)
-        inner, items_now = (_merged if merged else _plain)(steps[at:end], items)
+        done = items
+        for step in steps[at:end]:
+            done = _extend(done, step, [])
         kind = steps[end - 1][0].gives if end > at else steps[at][0].takes
-        before, inside, after, value, used = _ending(steps[end] if end < len(steps) else None, items_now, kind)
-        depth = "    " * (1 + (len(inner[-1]) - len(inner[-1].lstrip())) // 4 + inner[-1].endswith(":") if inner else 1)
-        lines += [*before, f"for {items.item} in {items.source}:", *(f"    {line}" for line in inner)]
-        lines += [depth + line for line in inside]
+        before, inside, after, value, used = _ending(steps[end] if end < len(steps) else None, done, kind)
+        lines += [*before, f"for {items.item} in {items.source}:"]
+        if done.conditions:
+            lines.append(f"    if {' and '.join(done.conditions)}:")
+            inside = ["    " + line for line in inside]
+        lines += ["    " + line for line in inside]
         return [*lines, *after] if after else _finish(steps[end + used :], value, lines)
     except NoExpression:
         return []
-
-
-def _merged(steps: Sequence[Step], items: Value) -> tuple[list[str], Value]:
-    for step in steps:
-        items = _extend(items, step, [])
-    return ([f"if {' and '.join(items.conditions)}:"] if items.conditions else []), items
-
-
-def _plain(steps: Sequence[Step], items: Value) -> tuple[list[str], Value]:
-    """One line for each operation, a condition opening a deeper block."""
-    lines: list[str] = []
-    depth = ""
-    for step in steps:
-        about = _about_item(step, items)
-        if step[0].role == "filter":
-            lines.append(f"{depth}if {about}:")
-            depth += "    "
-        else:
-            name = ITEM[step[0].gives]
-            lines.append(f"{depth}{name} = {about}")
-            items = replace(items, code=name, binds=ATOM)
-    return lines, items
 
 
 Ending = tuple[list[str], list[str], list[str], Value, int]

@@ -159,11 +159,11 @@ def _shop(story: Story) -> None:
 
 def _say_prices(story: Story, basket: Basket) -> tuple[Quantity, Quantity]:
     rng, slots = story.rng, story.slots
-    first = second = Quantity(between(rng, 3, 20))
+    first = second = Quantity(between(rng, 2, 12))
     slots["n"] = str(first.value)
     story.say(words.SHOP_FIRST)
     if basket.second_price == "given":
-        second = Quantity(between(rng, 3, 30))
+        second = Quantity(between(rng, 2, 15))
         slots["n"] = str(second.value)
         story.say(words.SHOP_SECOND)
     elif basket.second_price != "absent":

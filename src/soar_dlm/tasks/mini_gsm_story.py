@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 from soar_dlm.tasks import mini_gsm_words as words
 from soar_dlm.tasks.mini_gsm_words import Form, Line, Theme
 
-LARGEST = 99
-LARGEST_PRODUCT = 96
+LARGEST = 50
+LARGEST_PRODUCT = 48
 SMALLEST = 2
 """No number is below two, so that every noun is a plural."""
 
@@ -79,7 +79,7 @@ def _sale_and_expense(rng: random.Random, value: int, most: int) -> Numbers:
 
 
 NUMBERS: dict[str, Callable[[random.Random, int, int], Numbers]] = {
-    "": lambda rng, r, most: {"n": between(rng, 3, 50)},
+    "": lambda rng, r, most: {"n": between(rng, 3, 30)},
     "m*n": lambda rng, r, most: _factors(rng, LARGEST_PRODUCT),
     "m+n": lambda rng, r, most: _summands(rng, LARGEST),
     "m+n;p*k": lambda rng, r, most: _sum_times(rng),

@@ -12,10 +12,10 @@ LINES = 5
 
 
 class MiniSums(Task):
-    """Five sums to copy and work out, with the numbers of mini-gsm: all of them from 0 to 99."""
+    """Five sums to copy and work out, with the numbers of mini-gsm: all of them up to 50."""
 
     name: ClassVar[str] = "mini-sums"
-    about: ClassVar[str] = "Five bare sums with numbers up to 99."
+    about: ClassVar[str] = "Five bare sums with numbers up to 50."
     canvas: ClassVar[int] = 40
 
     def draw(self, rng: random.Random) -> Problem:
@@ -34,11 +34,11 @@ def _sum(rng: random.Random) -> tuple[str, int]:
     """The left side of a sum, and its result; additions and subtractions are the most, as they have the most facts."""
     sign = rng.choices("+-*/", (8, 8, 2, 2))[0]
     if sign in "+-":
-        total = rng.randint(2, 99)
+        total = rng.randint(3, 50)
         part = rng.randint(1, total - 1)
         return (f"{part} + {total - part}", total) if sign == "+" else (f"{total} - {part}", total - part)
     few = rng.randint(2, 9)
-    many = rng.randint(2, 96 // few)
+    many = rng.randint(2, 48 // few)
     if sign == "/":
         return f"{few * many} / {few}", many
     return (f"{few} * {many}" if rng.random() < 0.5 else f"{many} * {few}"), few * many

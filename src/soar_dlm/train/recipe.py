@@ -25,7 +25,11 @@ LOSSES = ("mean", "elbo")
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """The transformer: ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width in steps of 32."""
+    """The transformer.
+
+    ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width in steps of 32, ``rope_theta`` to that of the
+    family's published models; small models on short texts learn positions faster with a smaller one.
+    """
 
     family: str = "llada"
     width: int = 192
@@ -34,6 +38,7 @@ class ModelRecipe:
     kv_heads: int | None = None
     inner: int | None = None
     context: int = 512
+    rope_theta: float | None = None
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -43,6 +48,8 @@ class ModelRecipe:
         for name in ("kv_heads", "inner"):
             if getattr(self, name) is not None:
                 checks.whole_number(f"model.{name}", getattr(self, name), 1)
+        if self.rope_theta is not None:
+            checks.real_number("model.rope_theta", self.rope_theta, 1, inf, open_low=True)
         if self.width % (2 * self.heads):
             raise SettingsError(f"model.width {self.width} must be a multiple of twice model.heads {self.heads}.")
         if self.heads % (self.kv_heads or self.heads):

@@ -23,14 +23,15 @@ PIECES = "|".join(
 )
 """The pieces no token reaches across: words with the space before them, numbers up to 99, operators, line breaks."""
 
-NUMBERS = "".join(f" {number}\n{number}\n" for number in range(100))
+NUMBERS = "".join(f" {number},{number}," for number in range(100))
 
 
 def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> Tokenizer:
     """Byte-level BPE of at most ``vocabulary`` tokens, the family's special tokens last.
 
     Dream's files are read by transformers' Qwen2 tokenizer, which cuts text its own way (digit by digit); a Dream
-    tokenizer is trained with those cuts, any other with :data:`PIECES`, where 0 to 99 are tokens of their own if there is room.
+    tokenizer is trained with those cuts, any other with :data:`PIECES`, where 0 to 99 are tokens of their own if there
+    is room.
     """
     tokenizer = Tokenizer(models.BPE())
     pieces = QWEN2_PIECES if family is DREAM else PIECES

@@ -93,6 +93,7 @@ class Trainer:
             kv_heads=model.kv_heads or model.heads,
             inner=model.inner or -(-model.width * 8 // 3 // 32) * 32,
             context=model.context,
+            rope_theta=model.rope_theta,
         )
 
     @property
