@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.recipe import Recipe
 
@@ -23,7 +24,8 @@ A masked diffusion language model of {parameters:,} parameters in the on-disk la
 import soar_dlm
 
 lm = soar_dlm.load("{name}")  # or the folder of these files
-print(lm.generate({prompt!r}, max_new_tokens={canvas}).text)
+prompt = {prompt!r}
+print(lm.generate(prompt, max_new_tokens={canvas}).text)
 ```
 {results}
 The recipe with all settings and the log of the run are in `training/`.
@@ -39,6 +41,7 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
         head = f"\nHeld-out accuracy at step {found[-1]['step']:,}, decoded with `{recipe.report.strategy}`:\n"
         results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])
+    prompt, canvas = _example(recipe)
     card = _CARD.format(
         license=recipe.license,
         family=recipe.model.family,
@@ -48,8 +51,16 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         title=recipe.model.layout.title,
         step=step,
         data=", ".join(sources),
-        prompt="def solve(xs):\n",
-        canvas=56,
+        prompt=prompt,
+        canvas=canvas,
         results=results,
     )
     (folder.path / "README.md").write_text(card, encoding="utf-8")
+
+
+def _example(recipe: Recipe) -> tuple[str, int]:
+    """Something the model can answer, and the canvas it needs: a held-out problem if it learned from tasks."""
+    for name in recipe.data.tasks:
+        task = make_task(name)
+        return task.distinct("validation", 1)[0].prompt, task.canvas
+    return "Once upon a time", 64
