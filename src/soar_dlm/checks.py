@@ -21,6 +21,11 @@ def real_number(name: str, value: Any, low: float, high: float, *, open_low: boo
         raise SettingsError(f"{name} must be {_interval(low, high, open_low)}, not {value!r}.")
 
 
+def true_or_false(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise SettingsError(f"{name} must be true or false, not {value!r}.")
+
+
 def _interval(low: float, high: float, open_low: bool) -> str:
     if math.isinf(low):
         return f"a number of at most {high:g}"

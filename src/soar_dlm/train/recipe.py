@@ -29,6 +29,7 @@ class ModelRecipe:
 
     ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width in steps of 32, ``rope_theta`` to that of the
     family's published models; small models on short texts learn positions faster with a smaller one.
+    ``number_waves`` starts the embeddings of number tokens from their values; see :mod:`soar_dlm.train.number_waves`.
     """
 
     family: str = "llada"
@@ -39,6 +40,7 @@ class ModelRecipe:
     inner: int | None = None
     context: int = 512
     rope_theta: float | None = None
+    number_waves: bool = False
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -50,6 +52,7 @@ class ModelRecipe:
                 checks.whole_number(f"model.{name}", getattr(self, name), 1)
         if self.rope_theta is not None:
             checks.real_number("model.rope_theta", self.rope_theta, 1, inf, open_low=True)
+        checks.true_or_false("model.number_waves", self.number_waves)
         if self.width % (2 * self.heads):
             raise SettingsError(f"model.width {self.width} must be a multiple of twice model.heads {self.heads}.")
         if self.heads % (self.kv_heads or self.heads):
@@ -127,6 +130,7 @@ class TrainingRecipe:
         for name in ("weight_decay", "momentum", "decay"):
             checks.real_number(f"training.{name}", getattr(self, name), 0, 1)
         checks.real_number("training.lowest_noise", self.lowest_noise, 0, 1, open_low=True)
+        checks.true_or_false("training.compile", self.compile)
         if self.loss not in LOSSES:
             raise UnknownName("training.loss", self.loss, LOSSES)
         if self.precision not in PRECISIONS:

@@ -23,6 +23,7 @@ from soar_dlm.train.batches import Batch, Batches, Position
 from soar_dlm.train.examples import Examples
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.model_card import write_card
+from soar_dlm.train.number_waves import write_waves
 from soar_dlm.train.objective import Hidden, hide, masked_loss
 from soar_dlm.train.optimizer import Optimizers, rate_share
 from soar_dlm.train.recipe import Recipe
@@ -59,7 +60,10 @@ class Trainer:
         self.tokenizer = self._tokenizer()
         special = self.tokenizer.get_vocab()
         self.config = layout_config(recipe.model.layout, self._shape(), special)
-        self.model = new_model(recipe.model.layout, self.config, recipe.seed).to(self.device)
+        self.model = new_model(recipe.model.layout, self.config, recipe.seed)
+        if recipe.model.number_waves:
+            write_waves(self.model.model.embed_tokens.weight.data, self.tokenizer)
+        self.model.to(self.device)
         self.model.train()
         self.batches = Batches(
             self.examples,
