@@ -1,5 +1,5 @@
 # On a fresh machine with only Python and pip:
-#   make demo    install into .venv and decode some text on the CPU
+#   make demo    install into .venv and solve some problems on the CPU with every strategy
 #   make test    install into .venv and run every check: lint, types, import contracts, tests
 
 PYTHON ?= python3
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts tests format overhead clean
+.PHONY: demo test lint types contracts tests format overhead table1 retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,12 @@ format: $(VENV)/.ready-dev
 
 overhead: $(VENV)/.ready
 	$(BIN)/python benchmarks/overhead.py
+
+table1: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.table1
+
+retrain: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.retrain
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage build dist

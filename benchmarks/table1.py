@@ -1,7 +1,8 @@
 """The paper's Table 1 in miniature: accuracy and speed of every method on small tasks with a small model.
 
-    python -m benchmarks.table1 --model my-model --output docs/results/table1          decode, then report
-    python -m benchmarks.table1 --output docs/results/table1 --show                      report again, decode nothing
+    python -m benchmarks.table1                                       mini-llada: decode, then report
+    python -m benchmarks.table1 --show                                report again, decode nothing
+    python -m benchmarks.table1 --model my-model --output my-table
 
 1. On validation problems, thresholds are swept for Adaptive Parallel and for SOAR with K = 2. Chosen is the most
    accurate one among those that take at most half of greedy's forwards (among all, if none does), the one with fewer
@@ -334,7 +335,7 @@ def write_report(results: Sequence[TaskResult], output: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="an embedded name, a folder or a Hub id")
+    parser.add_argument("--model", default="mini-llada", help="an embedded name, a folder or a Hub id")
     parser.add_argument("--tasks", default="mini-gsm,mini-code,mini-sudoku", help="names, with commas between")
     parser.add_argument("--limit", type=int, default=1000, help="test problems per task")
     parser.add_argument("--validation", type=int, default=300, help="problems per task to choose thresholds on")

@@ -1,7 +1,7 @@
-"""A first look: one model, a few prompts, every strategy of the paper side by side.
+"""A first look: a small diffusion language model at work, and what searching over the order of its words buys.
 
-The model is an embedded one with random weights, in LLaDA's on-disk layout: it writes nonsense, but everything that
-happens is what happens with GSAI-ML/LLaDA-8B-Base.
+The model, mini-llada, comes with the package in LLaDA's on-disk layout. It solves held-out problems of three kinds,
+decoded by greedy, adaptive parallel, position beam search and SOAR side by side.
 """
 
 from __future__ import annotations
@@ -15,54 +15,70 @@ from rich.table import Table
 
 import soar_dlm as soar
 
-MODEL = "random-llada"
-PROMPTS = [
-    "The capital of France is",
-    "def fibonacci(n):",
-    "Natalia sold clips to 48 of her friends in April",
-    "1, 2, 3,",
-]
+MODEL = "mini-llada"
+TASKS = ("mini-gsm", "mini-code", "mini-sudoku")
+PROBLEMS = 16
 STRATEGIES = {
     "greedy": soar.Greedy(),
-    "greedy, n=2": soar.Greedy(tokens_per_step=2),
-    "adaptive": soar.AdaptiveParallel(threshold=0.8),
+    "adaptive": soar.AdaptiveParallel(),
     "PBS, K=2": soar.PositionBeam(beam=2),
-    "PBS, K=2, n=2": soar.PositionBeam(beam=2, tokens_per_step=2),
-    "SOAR, K=2": soar.Soar(beam=2, threshold=0.8),
-    "SOAR, K=4": soar.Soar(beam=4, threshold=0.8),
+    "SOAR, K=2": soar.Soar(beam=2),
 }
+
+
+def watch(lm: soar.LM, task: soar.Task, problem: soar.Problem, console: Console) -> None:
+    """A canvas filling up, a line for every few steps."""
+    console.print(f"[dim]{escape(problem.prompt.strip())}[/dim]\n", highlight=False)
+    for event in lm.stream(problem.prompt, STRATEGIES["SOAR, K=2"], max_new_tokens=task.canvas):
+        if event.result is not None or event.step % 3 == 1:
+            line = event.text.rstrip("░").replace("\n", " / ")
+            console.print(f"  step {event.step:2}  {escape(line)}", highlight=False, no_wrap=True, overflow="ellipsis")
+
+
+def compare(lm: soar.LM, task: soar.Task, table: Table) -> None:
+    """One row per strategy: how many of the same problems it solves, and at what cost."""
+    problems = task.distinct("test", PROBLEMS)
+    for name, strategy in STRATEGIES.items():
+        started = time.perf_counter()
+        results = lm.generate([problem.prompt for problem in problems], strategy, max_new_tokens=task.canvas)
+        seconds = time.perf_counter() - started
+        right = sum(task.all_correct(problems, [result.text for result in results]))
+        forwards = sum(result.forwards for result in results)
+        committed = sum(result.tokens_per_forward * result.forwards for result in results)
+        table.add_row(
+            task.name if name == "greedy" else "",
+            name,
+            f"{right} of {len(problems)}",
+            f"{forwards / len(results):.1f}",
+            f"{committed / forwards:.2f}",
+            f"{seconds:.1f}",
+            end_section=strategy is list(STRATEGIES.values())[-1],
+        )
 
 
 def main() -> None:
     console = Console()
     lm = soar.load(MODEL)
-    console.print(f"[bold]{MODEL}[/bold]: random weights, so the text is noise; the search is real.\n", highlight=False)
+    first = soar.make_task(TASKS[0])
+    console.print(f"[bold]{MODEL}[/bold] writes on a masked canvas, in the order SOAR finds:\n", highlight=False)
+    watch(lm, first, first.distinct("test", 1)[0], console)
 
-    console.print("A canvas of 48 masked positions filling up (SOAR, every 8th step):", highlight=False)
-    for event in lm.stream(PROMPTS[0], STRATEGIES["SOAR, K=2"], max_new_tokens=48, early_exit=False):
-        if event.step % 8 == 1 or event.result is not None:
-            shown = "".join(sign if sign.isprintable() else "." for sign in event.text.replace("\ufffd", "."))
-            console.print(f"  step {event.step:2}  {escape(shown)}", highlight=False)
-
-    title = f"\n{len(PROMPTS)} prompts, 64 positions each, decoded in one batch"
-    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD)
-    table.add_column("strategy")
-    for column in ("steps", "forwards", "tokens/forward", "confidence", "seconds"):
+    table = Table(box=SIMPLE_HEAD)
+    for column in ("task", "strategy"):
+        table.add_column(column)
+    for column in ("solved", "forwards", "tokens/forward", "seconds"):
         table.add_column(column, justify="right")
-    for name, strategy in STRATEGIES.items():
-        started = time.perf_counter()
-        results = lm.generate(PROMPTS, strategy, max_new_tokens=64, early_exit=False)
-        seconds = time.perf_counter() - started
-        table.add_row(
-            name,
-            f"{sum(result.steps for result in results)}",
-            f"{sum(result.forwards for result in results)}",
-            f"{sum(result.tokens_per_forward for result in results) / len(results):.2f}",
-            f"{sum(result.mean_confidence for result in results) / len(results):.3f}",
-            f"{seconds:.2f}",
-        )
+    console.print(f"\n{PROBLEMS} held-out problems of each task, decoded by each strategy ...", highlight=False)
+    for name in TASKS:
+        compare(lm, soar.make_task(name), table)
     console.print(table)
-    console.print("\nNext: soar generate --help, or soar models for what else can be loaded.", highlight=False)
+    console.print(
+        "Forwards are model evaluations per problem.\n"
+        "Next: soar generate -m mini-llada -n 56 --watch "
+        '"Tom has 12 apples. Then Tom buys 7 more apples. How many apples does Tom have now?"',
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 if __name__ == "__main__":

@@ -27,9 +27,12 @@ from soar_dlm.train.recipe import (
     ReportRecipe,
     TokenizerRecipe,
     TrainingRecipe,
+    read_recipe,
 )
 from soar_dlm.train.trainer import Progress, Trainer
 from soar_dlm.train.validation import Validation
+
+ROOT = Path(__file__).parent.parent
 
 
 def tiny(family: str = "llada", **training: Any) -> Recipe:
@@ -208,3 +211,14 @@ def test_forbidden_instructions_are_avoided_only_where_they_are(monkeypatch: pyt
     assert processor.avoid_forbidden_instructions()
     assert os.environ[processor.SETTING] == processor.WITHOUT_AMX
     assert not processor.avoid_forbidden_instructions(), "what the user set stays"
+
+
+def test_the_first_steps_of_the_shipped_model_come_out_again(tmp_path: Path) -> None:
+    """The committed log belongs to the committed recipe and corpora; benchmarks/retrain.py goes 200 steps."""
+    recipe = read_recipe(ROOT / "recipes" / "mini-llada.toml")
+    eager = replace(recipe, training=replace(recipe.training, compile=False))
+    shipped = RunFolder(ROOT / "src" / "soar_dlm" / "models" / "shipped" / "mini-llada")
+    logged = {entry["step"]: entry["loss"] for entry in shipped.entries() if "loss" in entry}
+    trainer = Trainer(eager, tmp_path, device="cpu")
+    losses = [event.loss for _, event in zip(range(10), trainer.run(), strict=False) if isinstance(event, Progress)]
+    assert sum(losses) / 10 == pytest.approx(logged[10], abs=1e-3)

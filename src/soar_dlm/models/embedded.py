@@ -1,7 +1,7 @@
 """Models that come with the package and need no download.
 
-So far these are made from a seed when they are first asked for: tiny random-weight checkpoints in the exact on-disk
-layout of the real families. They write nonsense; they are for trying the library and for testing code that uses it.
+``mini-llada`` is trained and shipped in the wheel. The random ones are made from a seed when they are first asked for:
+they write nonsense, and are for testing code that uses the library.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+SHIPPED = Path(__file__).parent / "shipped"
+
 
 @dataclass(frozen=True)
 class EmbeddedModel:
-    """``writer`` names the function of :mod:`soar_dlm.models.random_checkpoint` that writes the checkpoint."""
+    """``writer`` names the function of :mod:`soar_dlm.models.random_checkpoint` that writes the checkpoint.
+
+    Without one, the checkpoint lies in the package, in a folder of the model's name.
+    """
 
     about: str
-    writer: str
+    writer: str | None = None
 
 
 EMBEDDED = {
+    "mini-llada": EmbeddedModel("LLaDA layout, 2.4M parameters: word problems, Python functions, sudoku"),
     "random-llada": EmbeddedModel("LLaDA layout, random weights: writes nonsense", "write_llada"),
     "random-dream": EmbeddedModel("Dream layout, random weights: writes nonsense", "write_dream"),
 }
@@ -35,10 +41,13 @@ def embedded_names() -> list[str]:
 
 @cache
 def embedded_folder(name: str) -> str | None:
-    """The folder of an embedded model, made on first use and removed at exit; None for other names."""
-    if name not in EMBEDDED:
+    """The folder of an embedded model; None for other names. Random ones are made on first use, removed at exit."""
+    model = EMBEDDED.get(name)
+    if model is None:
         return None
+    if model.writer is None:
+        return str(SHIPPED / name)
     folder = Path(tempfile.mkdtemp(prefix=f"soar-{name}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    getattr(import_module("soar_dlm.models.random_checkpoint"), EMBEDDED[name].writer)(folder)
+    getattr(import_module("soar_dlm.models.random_checkpoint"), model.writer)(folder)
     return str(folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.recipe import Recipe
@@ -24,7 +26,7 @@ A masked diffusion language model of {parameters:,} parameters in the on-disk la
 import soar_dlm
 
 lm = soar_dlm.load("{name}")  # or the folder of these files
-prompt = {prompt!r}
+prompt = {prompt}
 print(lm.generate(prompt, max_new_tokens={canvas}).text)
 ```
 {results}
@@ -51,7 +53,7 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         title=recipe.model.layout.title,
         step=step,
         data=", ".join(sources),
-        prompt=prompt,
+        prompt=json.dumps(prompt, ensure_ascii=False),
         canvas=canvas,
         results=results,
     )

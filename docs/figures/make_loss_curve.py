@@ -1,0 +1,52 @@
+"""Draws docs/figures/mini-llada.svg from the log of the shipped model: loss and held-out accuracy over the run.
+
+python docs/figures/make_loss_curve.py    (needs pip install 'soar-dlm[plots]')
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from soar_dlm.models.embedded import embedded_folder
+from soar_dlm.train.folder import RunFolder
+
+COLOURS = {"mini-gsm": "#2f6fde", "mini-code": "#2e9d63", "mini-sudoku": "#d9822b", "mini-sums": "#9aa5b1"}
+SMOOTHING = 0.9
+
+
+def smoothed(losses: list[float]) -> list[float]:
+    return list(accumulate(losses, lambda before, loss: SMOOTHING * before + (1 - SMOOTHING) * loss))
+
+
+def main() -> None:
+    entries = list(RunFolder(Path(embedded_folder("mini-llada") or "")).entries())
+    steps = [entry["step"] for entry in entries if "loss" in entry]
+    losses = [entry["loss"] for entry in entries if "loss" in entry]
+    checks = [entry for entry in entries if "validation" in entry]
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(steps, losses, color="#cbd2d9", linewidth=0.7)
+    left.plot(steps, smoothed(losses), color="#1f2933", linewidth=1.4)
+    left.set(xlabel="step", ylabel="cross-entropy of masked tokens", yscale="log")
+    for task, colour in COLOURS.items():
+        right.plot(
+            [check["step"] for check in checks],
+            [100 * check["validation"][task] for check in checks],
+            color=colour,
+            label=task,
+        )
+    right.set(xlabel="step", ylabel="held-out accuracy, %", ylim=(0, 100))
+    right.legend(frameon=False, fontsize=8)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    with rc_context({"svg.hashsalt": "mini-llada"}):  # the same log draws the same file
+        figure.savefig(Path(__file__).with_name("mini-llada.svg"), metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
