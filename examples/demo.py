@@ -75,7 +75,8 @@ def main() -> None:
     console.print(
         "Forwards are model evaluations per problem.\n"
         "Next: soar generate -m mini-llada -n 56 --watch "
-        '"Tom has 12 apples. Then Tom buys 7 more apples. How many apples does Tom have now?"',
+        '"Eva wins 10 stickers. Eva finds 18 more stickers. Eva sells 3 stickers. '
+        'How many stickers does Eva have now?"',
         highlight=False,
         soft_wrap=True,
     )
