@@ -37,7 +37,7 @@ from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.tasks.catalogue import make_task
 
-THRESHOLDS = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+THRESHOLDS = (0.8, 0.9, 0.95, 0.98, 0.995, 0.999, 0.9999)
 GREEDY, FORCED, ADAPTIVE = "Greedy", "Parallel, n=2", "Adaptive Parallel"
 PBS, PBS_FORCED, SOAR_2, SOAR_4 = "PBS, K=2", "PBS parallel, K=2, n=2", "SOAR, K=2", "SOAR, K=4"
 BINS = 5

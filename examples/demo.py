@@ -18,11 +18,12 @@ import soar_dlm as soar
 MODEL = "mini-llada"
 TASKS = ("mini-gsm", "mini-code", "mini-sudoku")
 PROBLEMS = 16
+THRESHOLD = 0.99
 STRATEGIES = {
     "greedy": soar.Greedy(),
-    "adaptive": soar.AdaptiveParallel(),
+    "adaptive": soar.AdaptiveParallel(threshold=THRESHOLD),
     "PBS, K=2": soar.PositionBeam(beam=2),
-    "SOAR, K=2": soar.Soar(beam=2),
+    "SOAR, K=2": soar.Soar(beam=2, threshold=THRESHOLD),
 }
 
 

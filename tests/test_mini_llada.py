@@ -14,11 +14,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from soar_dlm.lm import LM, load
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.models.masked_lm import Rows
+from soar_dlm.search.soar import Soar
 from soar_dlm.tasks.catalogue import TASKS, make_task
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.recipe import read_recipe
 
 FOLDER = Path(embedded_folder("mini-llada") or "")
+MEASURED = ("mini-gsm", "mini-code", "mini-sudoku")
 MOST_BYTES = 16 * 10**6
 FINGERPRINTS = {
     "mini-code": "75e03a65e6790deb",
@@ -72,15 +74,25 @@ def stock_llama() -> LlamaForCausalLM:
     return model
 
 
-def test_transformers_own_llama_gives_the_same_logits(lm: LM) -> None:
-    problem = make_task("mini-gsm").distinct("test", 1)[0]
-    ids = lm.tokenizer(problem.prompt)["input_ids"] + [lm.model.facts.mask_id] * 20
+def both_logits(lm: LM, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first test problem of a task on its empty canvas, through the library and through transformers' Llama.
+
+    Two float32[L, V]: for every position of prompt and canvas, the logits over the vocabulary.
+    """
+    task = make_task(name)
+    ids = lm.tokenizer(task.distinct("test", 1)[0].prompt)["input_ids"] + [lm.model.facts.mask_id] * task.canvas
     rows = torch.tensor([ids])
     everything = torch.zeros(1, 1, len(ids), len(ids))  # an additive mask that hides nothing: look both ways
     with torch.inference_mode():
         expected = stock_llama()(input_ids=rows, attention_mask=everything).logits[0]
-    column = torch.arange(len(ids))
-    found = lm.model.logits(lm.model.hidden(Rows(rows, None, torch.zeros_like(column), column)))
+        column = torch.arange(len(ids))
+        found = lm.model.logits(lm.model.hidden(Rows(rows, None, torch.zeros_like(column), column)))
+    return found, expected
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_transformers_own_llama_gives_the_same_logits(lm: LM, name: str) -> None:
+    found, expected = both_logits(lm, name)
     assert torch.allclose(found, expected, atol=1e-4)
     assert torch.equal(found.argmax(-1), expected.argmax(-1))
 
@@ -121,9 +133,11 @@ def test_small_numbers_are_single_tokens(lm: LM) -> None:
         assert len(lm.tokenizer(f" {number}")["input_ids"]) == len(lm.tokenizer(f"{number}")["input_ids"]) == 1
 
 
-@pytest.mark.parametrize("name", ["mini-gsm", "mini-code", "mini-sudoku"])
+@pytest.mark.parametrize("name", MEASURED)
 def test_it_solves_held_out_problems(lm: LM, name: str) -> None:
     task = make_task(name)
     problems = task.distinct("validation", 24)
-    results = lm.generate([problem.prompt for problem in problems], "soar", max_new_tokens=task.canvas)
+    results = lm.generate(
+        [problem.prompt for problem in problems], Soar(beam=2, threshold=0.99), max_new_tokens=task.canvas
+    )
     assert sum(task.all_correct(problems, [result.text for result in results])) >= 10
