@@ -228,6 +228,7 @@ def markdown(results: Sequence[TaskResult]) -> str:
         "problem. Speed-up is greedy's time over the method's, for the same problems decoded in turns. p is McNemar's",
         "exact test against greedy, with the problems gained and lost.",
     ]
+    lines += ["", *short_section(results)]
     for result in results:
         lines += ["", *table_section(result)]
     lines += ["", "## Accuracy and confidence", "", "Greedy, problems sorted by the mean confidence of their tokens."]
@@ -247,6 +248,23 @@ def markdown(results: Sequence[TaskResult]) -> str:
         for claim in same_claim:
             lines.append(f"| {claim.text} | {claim.task} | {'yes' if claim.holds else 'no'} | {claim.figures} |")
     return "\n".join(lines) + "\n"
+
+
+def short_section(results: Sequence[TaskResult]) -> Iterator[str]:
+    """All tasks side by side: accuracy, forwards per problem, and a star where the difference from greedy is sure."""
+    yield "## In short"
+    yield ""
+    yield "Accuracy and forwards per problem; a star marks p < 0.05 against greedy."
+    yield ""
+    yield f"| method | {' | '.join(f'{result.name} | forwards' for result in results)} |"
+    yield "|---|" + "---|---|" * len(results)
+    for name in results[0].table:
+        cells = []
+        for result in results:
+            found = result.table[name]
+            star = " *" if name != GREEDY and found.p_value < 0.05 else ""
+            cells.append(f"{found.accuracy:.1%}{star} | {found.forwards:.1f}")
+        yield f"| {name} | {' | '.join(cells)} |"
 
 
 def table_section(result: TaskResult) -> Iterator[str]:

@@ -117,9 +117,9 @@ def test_base_puzzles_are_minimal() -> None:
 def test_numbers_of_givens_vary_and_most_puzzles_are_nearly_minimal() -> None:
     rng = random.Random(0)
     givens = Counter(36 - puzzle_of(FewBases().draw(rng)).count(0) for _ in range(400))
-    assert len(givens) >= 12
+    assert len(givens) >= 6
     assert min(givens) >= 8
-    assert 0.5 < sum(count for number, count in givens.items() if number <= 13) / 400 < 0.75
+    assert 0.7 < sum(count for number, count in givens.items() if number <= 12) / 400 < 0.95
 
 
 @pytest.mark.parametrize(("weights", "added"), [((1,), 0), ((0, 0, 1), 2), ((0,) * 12 + (1,), 12)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from soar_dlm.train.objective import hide, masked_loss, noise_levels
 from soar_dlm.train.optimizer import rate_share
-from soar_dlm.train.recipe import TrainingRecipe
+from soar_dlm.train.recipe import DataRecipe, Recipe, StageRecipe, TrainingRecipe
 
 MASK = 99
 
@@ -73,8 +73,12 @@ def test_the_bound_of_a_model_that_knows_nothing_is_that_of_a_fair_die() -> None
 
 
 def test_rates_rise_stay_and_fall() -> None:
-    recipe = TrainingRecipe(steps=100, warmup=9, decay=0.5)
-    shares = [rate_share(step, recipe) for step in range(100)]
+    first = TrainingRecipe(steps=100, warmup=9, decay=0.5)
+    later = (StageRecipe(steps=10, rate=0.5), StageRecipe(steps=4, rate=0.2))
+    recipe = Recipe("rates", data=DataRecipe(tasks={"mini-sums": 1}), training=first, stages=later)
+    shares = [rate_share(step, recipe) for step in range(recipe.steps)]
+    assert shares[100:] == pytest.approx([0.5 - 0.05 * step for step in range(10)] + [0.2, 0.15, 0.1, 0.05])
+    shares = shares[:100]
     assert shares[:3] == [0.1, 0.2, 0.3]
     assert set(shares[9:51]) == {1.0}
     assert shares[75] == 0.5

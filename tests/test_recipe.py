@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
-from soar_dlm.train.recipe import DataRecipe, ModelRecipe, ReportRecipe, TrainingRecipe, read_recipe
+from soar_dlm.train.recipe import DataRecipe, ModelRecipe, ReportRecipe, StageRecipe, TrainingRecipe, read_recipe
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 
@@ -23,6 +24,28 @@ def test_a_short_recipe_gets_the_defaults(tmp_path: Path) -> None:
     assert recipe.model == ModelRecipe()
     assert recipe.report == ReportRecipe()
     assert recipe.as_dict()["data"]["tasks"] == {"mini-gsm": 1}
+
+
+def test_stages_follow_the_first(tmp_path: Path) -> None:
+    text = (
+        'name = "a"\n[data.tasks]\nmini-gsm = 1\n[training]\nsteps = 7\n[[stages]]\nsteps = 3\n[[stages]]\nsteps = 2\n'
+    )
+    recipe = read_recipe(written(tmp_path, text + "[stages.tasks]\nmini-sums = 1\n"))
+    assert recipe.steps == 12
+    assert [recipe.stage_at(step) for step in (0, 6, 7, 9, 10, 11)] == [
+        (0, 0),
+        (0, 0),
+        (1, 7),
+        (1, 7),
+        (2, 10),
+        (2, 10),
+    ]
+    assert [dict(recipe.data_of(stage).tasks) for stage in range(3)] == [
+        {"mini-gsm": 1},
+        {"mini-gsm": 1},
+        {"mini-sums": 1},
+    ]
+    assert json.loads(json.dumps(recipe.as_dict())) == recipe.as_dict(), "a folder compares it with what it wrote"
 
 
 def test_files_of_a_recipe_lie_next_to_it(tmp_path: Path) -> None:
@@ -44,6 +67,8 @@ def test_committed_recipes_can_be_read(path: Path) -> None:
         ('name = "a"\nmodel = 3', SettingsError, "model must be a table"),
         ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[training]\nstep = 3', UnknownName, "'training.steps'"),
         ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[models]\nwidth = 3', UnknownName, "'model'"),
+        ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[stages]\nsteps = 3', SettingsError, r"under \[\[stages\]\]"),
+        ('name = "a"\n[data.tasks]\nmini-gsm = 1\n[[stages]]\nstep = 3', UnknownName, "'stages.steps'"),
         ('name = ""\n[data.tasks]\nmini-gsm = 1', SettingsError, "needs a name"),
     ],
 )
@@ -70,6 +95,9 @@ def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
         (DataRecipe, {"tasks": {"a": 0.0}}),
         (DataRecipe, {"tasks": {"a": "much"}}),
         (DataRecipe, {"tasks": {"a": 1}, "full_canvas": 1.5}),
+        (StageRecipe, {"steps": 0}),
+        (StageRecipe, {"steps": 1, "rate": 0.0}),
+        (StageRecipe, {"steps": 1, "tasks": {"a": -1}}),
         (TrainingRecipe, {"steps": 0}),
         (TrainingRecipe, {"muon_rate": 0}),
         (TrainingRecipe, {"decay": 2.0}),

@@ -25,6 +25,7 @@ from soar_dlm.train.recipe import (
     ModelRecipe,
     Recipe,
     ReportRecipe,
+    StageRecipe,
     TokenizerRecipe,
     TrainingRecipe,
     read_recipe,
@@ -126,6 +127,31 @@ def test_a_run_stopped_early_keeps_its_schedule(tmp_path: Path) -> None:
     list(Trainer(tiny(), tmp_path / "parts", device="cpu").run(until=3))
     list(Trainer(tiny(), tmp_path / "parts", device="cpu").run())
     assert same(weights(tmp_path / "parts"), weights(tmp_path / "whole"))
+
+
+def test_a_later_stage_has_its_own_shares_and_goes_on_from_anywhere(tmp_path: Path) -> None:
+    recipe = replace(
+        tiny(steps=4), stages=(StageRecipe(steps=2, tasks={"mini-sudoku": 1}), StageRecipe(steps=2, rate=0.1))
+    )
+    whole = [event for event in Trainer(recipe, tmp_path / "whole", device="cpu").run() if isinstance(event, Progress)]
+    assert [event.step for event in whole] == list(range(1, 9))
+    for stop in (4, 5, 6):
+        parts = tmp_path / f"stopped {stop}"
+        list(Trainer(recipe, parts, device="cpu").run(until=stop))
+        list(Trainer(recipe, parts, device="cpu").run())
+        assert same(weights(parts), weights(tmp_path / "whole"))
+    first = [
+        event.loss
+        for event in Trainer(tiny(steps=4), tmp_path / "one", device="cpu").run()
+        if isinstance(event, Progress)
+    ]
+    assert first == [event.loss for event in whole[:4]], "what comes later changes nothing before"
+    trainer = Trainer(recipe, tmp_path / "whole", device="cpu")
+    assert [{example.prompt.split()[0] for example in pools.pool(0)} for pools in trainer.examples] == [
+        {"Sum"},
+        {"Sudoku"},
+        {"Sum"},
+    ]
 
 
 def test_bfloat16_and_the_likelihood_bound_train_too(tmp_path: Path) -> None:

@@ -48,11 +48,11 @@ def train(
     from soar_dlm.train.trainer import Trainer
 
     trainer = Trainer(settings, output, device=device)
-    last = min(until or settings.training.steps, settings.training.steps)
+    last = min(until or settings.steps, settings.steps)
     resumed = f", going on after step {trainer.step:,}" if trainer.step else ""
     console.print(
         f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
-        f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.training.steps:,} steps on {trainer.device}{resumed}"
+        f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
     )
     if dry_run:
         return

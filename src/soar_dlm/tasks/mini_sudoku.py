@@ -40,11 +40,11 @@ class MiniSudoku(Task):
     """
 
     name: ClassVar[str] = "mini-sudoku"
-    about: ClassVar[str] = "Sudoku of 6 rows and 6 columns with exactly one solution, from 8 givens up."
+    about: ClassVar[str] = "Sudoku of 6 rows and 6 columns with exactly one solution and few givens."
     canvas: ClassVar[int] = 44
 
     pool: ClassVar[int] = 2048
-    added_weights: ClassVar[tuple[float, ...]] = (30, 15, 15, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4)
+    added_weights: ClassVar[tuple[float, ...]] = (8, 4, 2, 1, 1)
 
     def draw(self, rng: random.Random) -> Problem:
         symmetry = random_symmetry(SHAPE, rng)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from soar_dlm.train.recipe import TrainingRecipe
+from soar_dlm.train.recipe import Recipe, TrainingRecipe
 
 
 class Optimizers:
@@ -46,8 +46,16 @@ class Optimizers:
             optimizer.load_state_dict(state[name])
 
 
-def rate_share(step: int, recipe: TrainingRecipe) -> float:
-    """The share of the peak rate at a step, counted from 0: up in a straight line, level, down in a straight line."""
-    rising = (step + 1) / (recipe.warmup + 1)
-    falling = (recipe.steps - step) / max(recipe.decay * recipe.steps, 1)
+def rate_share(step: int, recipe: Recipe) -> float:
+    """The share of the peak rate at a step, counted from 0.
+
+    In the first stage up in a straight line, level, down in a straight line; in every further one down from its rate.
+    """
+    stage, first = recipe.stage_at(step)
+    if stage:
+        later = recipe.stages[stage - 1]
+        return later.rate * (1 - (step - first) / later.steps)
+    training = recipe.training
+    rising = (step + 1) / (training.warmup + 1)
+    falling = (training.steps - step) / max(training.decay * training.steps, 1)
     return max(min(rising, falling, 1.0), 0.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from soar_dlm import checks
 from soar_dlm.errors import InputFileError, SettingsError, UnknownName
@@ -138,6 +138,25 @@ class TrainingRecipe:
 
 
 @dataclass(frozen=True)
+class StageRecipe:
+    """A stage after the first: ``steps`` more, with rates that start at ``rate`` of their peak and fall to 0.
+
+    ``tasks`` are the shares of the tasks in it; without any, those of the recipe stay. It is for what the first stage
+    left too weak.
+    """
+
+    steps: int
+    rate: float = 0.3
+    tasks: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.whole_number("stages.steps", self.steps, 1)
+        checks.real_number("stages.rate", self.rate, 0, 1, open_low=True)
+        for name, share in self.tasks.items():
+            checks.real_number(f"The share of {name!r} in stages", share, 0, inf, open_low=True)
+
+
+@dataclass(frozen=True)
 class ReportRecipe:
     """What is told on the way: every ``log`` steps the loss, every ``validate`` steps accuracy and a sample.
 
@@ -168,6 +187,7 @@ class Recipe:
     tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
     data: DataRecipe = field(default_factory=DataRecipe)
     training: TrainingRecipe = field(default_factory=TrainingRecipe)
+    stages: tuple[StageRecipe, ...] = ()
     report: ReportRecipe = field(default_factory=ReportRecipe)
 
     def __post_init__(self) -> None:
@@ -175,9 +195,28 @@ class Recipe:
         if not isinstance(self.name, str) or not self.name:
             raise SettingsError('A recipe needs a name, such as name = "my-model".')
 
+    @property
+    def steps(self) -> int:
+        """The steps of all stages."""
+        return self.training.steps + sum(stage.steps for stage in self.stages)
+
+    def stage_at(self, step: int) -> tuple[int, int]:
+        """The stage that a step (counted from 0) is part of, and the step it began with; 0 is the first stage."""
+        first, following = 0, self.training.steps
+        for number, stage in enumerate(self.stages, start=1):
+            if step < following:
+                return number - 1, first
+            first, following = following, following + stage.steps
+        return len(self.stages), first
+
+    def data_of(self, stage: int) -> DataRecipe:
+        """Where the examples of a stage come from."""
+        tasks = self.stages[stage - 1].tasks if stage else {}
+        return replace(self.data, tasks=tasks) if tasks else self.data
+
     def as_dict(self) -> dict[str, Any]:
-        """All settings as plain values, defaults included."""
-        return asdict(self)
+        """All settings as plain JSON values, defaults included."""
+        return asdict(self) | {"stages": [asdict(stage) for stage in self.stages]}
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -212,9 +251,16 @@ def _built(kind: Any, values: Any, where: str) -> Any:
     if missing:
         raise SettingsError(f"The recipe lacks {', '.join(where + name for name in missing)}.")
     types = get_type_hints(kind)
-    return kind(
-        **{
-            name: _built(types[name], value, f"{where}{name}.") if is_dataclass(types[name]) else value
-            for name, value in values.items()
-        }
-    )
+    return kind(**{name: _value(types[name], value, f"{where}{name}.") for name, value in values.items()})
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    """A setting as it is; a table as its dataclass; a list of tables as a tuple of them."""
+    if is_dataclass(kind):
+        return _built(kind, value, where)
+    inner = next((part for part in get_args(kind) if is_dataclass(part)), None)
+    if inner is None:
+        return value
+    if not isinstance(value, list):
+        raise SettingsError(f"{where.rstrip('.')} must be a list of tables, each under [[{where.rstrip('.')}]].")
+    return tuple(_built(inner, entry, where) for entry in value)

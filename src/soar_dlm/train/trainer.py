@@ -56,7 +56,7 @@ class Trainer:
         self.recipe, self.folder = recipe, RunFolder(Path(folder))
         self.device = usable_device(device)
         self.folder.prepare(recipe)
-        self.examples = Examples(recipe.data, recipe.seed)
+        self.examples = [Examples(recipe.data_of(stage), recipe.seed) for stage in range(len(recipe.stages) + 1)]
         self.tokenizer = self._tokenizer()
         special = self.tokenizer.get_vocab()
         self.config = layout_config(recipe.model.layout, self._shape(), special)
@@ -65,13 +65,6 @@ class Trainer:
             write_waves(self.model.model.embed_tokens.weight.data, self.tokenizer)
         self.model.to(self.device)
         self.model.train()
-        self.batches = Batches(
-            self.examples,
-            self.tokenizer,
-            self.config["eos_token_id"],
-            recipe.training.batch_tokens,
-            recipe.model.context,
-        )
         self.optimizers = Optimizers(self.model, recipe.training)
         self.step, self._position = 0, Position()
         self._recent: list[float] = []  # losses since the last line of the log
@@ -81,7 +74,7 @@ class Trainer:
     def _tokenizer(self) -> Tokenizer:
         file = self.folder.tokenizer_file
         if not file.exists():
-            examples = (example for pool in range(10**9) for example in self.examples.pool(pool))
+            examples = (example for pool in range(10**9) for example in self.examples[0].pool(pool))
             texts = (example.prompt + example.answer for example in islice(examples, self.recipe.tokenizer.texts))
             fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
             fresh.save(str(file))
@@ -106,14 +99,17 @@ class Trainer:
 
     def run(self, until: int | None = None) -> Iterator[Progress | Validation]:
         """Train to the recipe's last step, or to an earlier one without changing the schedule."""
-        last = min(until or self.recipe.training.steps, self.recipe.training.steps)
+        last = min(until or self.recipe.steps, self.recipe.steps)
         report = self.recipe.report
         if self.step == 0:
             self.folder.cut_log(-1)
             self.folder.append_log(self._header())
-        stream = self.batches.stream(self._position)
+        stream = self._batches()
         while self.step < last:
             started = time.perf_counter()
+            if self.step and self.recipe.stage_at(self.step)[1] == self.step:
+                self._position = Position(self._position.pool + 1)
+                stream = self._batches()
             self._position, batch = next(stream)
             loss = self._train_on(batch)
             self.step += 1
@@ -129,6 +125,17 @@ class Trainer:
                 self._save()
         self.write()
 
+    def _batches(self) -> Iterator[tuple[Position, Batch]]:
+        """The batches of the present stage, from the present position on."""
+        batches = Batches(
+            self.examples[self.recipe.stage_at(self.step)[0]],
+            self.tokenizer,
+            self.config["eos_token_id"],
+            self.recipe.training.batch_tokens,
+            self.recipe.model.context,
+        )
+        return batches.stream(self._position)
+
     def _train_on(self, batch: Batch) -> float:
         training = self.recipe.training
         generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
@@ -143,7 +150,7 @@ class Trainer:
             )
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
-        self.optimizers.step(rate_share(self.step, training))
+        self.optimizers.step(rate_share(self.step, self.recipe))
         return loss.item()
 
     def _logits(self, batch: Hidden) -> Tensor:
