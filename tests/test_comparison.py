@@ -274,6 +274,13 @@ def test_the_chosen_threshold(sweep: dict[float, tuple[int, float]], chosen: flo
     assert table1.chosen_threshold(summaries, swept(9, 8.0)) == chosen
 
 
+def test_a_careful_threshold_may_take_all_of_greedys_forwards() -> None:
+    sweep = {table1.swept(table1.SOAR_2, tau): swept(5, 2.0) for tau in table1.THRESHOLDS}
+    sweep[table1.swept(table1.SOAR_2, 0.95)] = swept(8, 7.9)
+    sweep[table1.swept(table1.SOAR_2, 0.98)] = swept(9, 8.1)
+    assert table1.careful_threshold({**sweep, table1.GREEDY: swept(9, 8.0)}) == 0.95
+
+
 def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResult:
     """Of ten problems the most confident ones are right: so many by greedy, so many by the other methods."""
     records = [
@@ -285,17 +292,22 @@ def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResul
     settings = {"problems": 10, "order": ["any"] * 7, "model": "m", "dtype": "d", "threads": 1, "canvas": 8}
     made_on = {"cpu": "c", "cores": 1}
     validation = [record(0, name, True, 8, 1.0) for name in table1.sweep_methods()]
-    files = [RecordFile({**settings, "versions": {}}, made_on, part, 0) for part in (validation, records)]
+    careful = [
+        replace(one, method=table1.CAREFUL if one.method == table1.SOAR_2 else one.method)
+        for one in records
+        if one.method in (table1.GREEDY, table1.SOAR_2)
+    ]
+    files = [RecordFile({**settings, "versions": {}}, made_on, part, 0) for part in (validation, records, careful)]
     return table1.TaskResult("crafted", *files)
 
 
 @pytest.mark.parametrize(
     ("greedy", "others", "seconds", "verdicts"),
     [
-        (5, 6, 0.5, [True, True, True, False, True]),
-        (5, 4, 0.5, [False, False, False, True, True]),
-        (5, 5, 2.0, [True, False, False, False, True]),
-        (0, 0, 0.5, [True, True, True, False, False]),
+        (5, 6, 0.5, [True, True, True, True, False, True]),
+        (5, 4, 0.5, [False, False, False, False, True, True]),
+        (5, 5, 2.0, [True, False, False, False, False, True]),
+        (0, 0, 0.5, [True, True, True, True, False, False]),
     ],
 )
 def test_claims_follow_the_figures(greedy: int, others: int, seconds: float, verdicts: list[bool]) -> None:
@@ -307,6 +319,7 @@ def test_the_report_shows_what_the_records_say(tmp_path: Path) -> None:
     assert (tmp_path / "table1.md").read_text() == text
     assert "| SOAR, K=4 | 60.0% | 8.0 |" in text
     assert "| SOAR, K=4 | 60.0% (31.3% to 83.2%) | 8.0 | 8.0 | 1.00 | 2.00 | 1.000 (+1/-0) |" in text
+    assert f"threshold {table1.THRESHOLDS[-1]}): 60.0% (31.3% to 83.2%) at 8.0 forwards, speed-up 2.00" in text
     assert "| 0.000 to 0.100 | 2 | 0.0% |" in text
     figures = json.loads((tmp_path / "table1.json").read_text())["crafted"]
     assert (figures["methods"]["SOAR, K=2"]["accuracy"], figures["methods"]["SOAR, K=2"]["speed_up"]) == (0.6, 2.0)
