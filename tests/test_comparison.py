@@ -264,9 +264,9 @@ def swept(correct: int, forwards: float) -> Summary:
     ("sweep", "chosen"),
     [
         ({0.6: (7, 2.0), 0.8: (8, 4.0), 0.9: (9, 4.1)}, 0.8),  # 0.9 takes more than half of greedy's 8 forwards
-        ({0.6: (8, 2.0), 0.8: (8, 3.0)}, 0.6),
-        ({0.6: (8, 2.0), 0.8: (8, 2.0)}, 0.8),
-        ({0.6: (7, 5.0), 0.8: (9, 7.0), 0.9: (8, 6.0)}, 0.8),
+        ({0.6: (9, 2.0), 0.8: (9, 3.0), 0.9: (8, 4.0)}, 0.8),  # one standard error of 9 in 10 is 0.095
+        ({0.6: (8, 2.0), 0.8: (7, 3.0), 0.9: (6, 4.0)}, 0.8),  # of 8 in 10, it is 0.126
+        ({0.6: (7, 5.0), 0.8: (9, 7.0), 0.9: (8, 6.0)}, 0.8),  # none within half: all of them
     ],
 )
 def test_the_chosen_threshold(sweep: dict[float, tuple[int, float]], chosen: float) -> None:
