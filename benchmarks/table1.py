@@ -29,6 +29,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from benchmarks.confidence_gain import gain_rows
 from soar_dlm.errors import SoarError
 from soar_dlm.evals.comparison import Record, RecordFile, Summary, compare, read_records, summary
 from soar_dlm.evals.statistics import Bin, accuracy_by_confidence, rank_correlation
@@ -266,6 +267,7 @@ def markdown(results: Sequence[TaskResult]) -> str:
     lines += ["", "## Accuracy and confidence", "", "Greedy, problems sorted by the mean confidence of their tokens."]
     for result in results:
         lines += ["", *confidence_section(result)]
+    lines += ["", *gain_section(results)]
     lines += ["", "## Accuracy by kind"]
     for result in results:
         lines += ["", *kind_section(result)]
@@ -336,6 +338,18 @@ def confidence_section(result: TaskResult) -> Iterator[str]:
     yield "|---|---|---|"
     for part in result.bins:
         yield f"| {part.low:.3f} to {part.high:.3f} | {part.count} | {part.accuracy:.1%} |"
+
+
+def gain_section(results: Sequence[TaskResult]) -> Iterator[str]:
+    yield "## What search finds"
+    yield ""
+    yield f"{PBS}: problems in which it writes another text than greedy, by whether the model is surer of it (mean"
+    yield "confidence of its tokens), and how many of them only one of the two got right."
+    yield ""
+    yield "| task | text of the beam | problems | gained | lost |"
+    yield "|---|---|---|---|---|"
+    for result in results:
+        yield from gain_rows(result.name, result.of(PBS), result.of(GREEDY))
 
 
 def kind_section(result: TaskResult) -> Iterator[str]:

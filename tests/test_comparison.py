@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks import table1
+from benchmarks.confidence_gain import Gain, gains
 
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.comparison import (
@@ -312,6 +313,15 @@ def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResul
 )
 def test_claims_follow_the_figures(greedy: int, others: int, seconds: float, verdicts: list[bool]) -> None:
     assert [claim.holds for claim in crafted_result(greedy, others, seconds).claims()] == verdicts
+
+
+def test_gains_are_told_apart_by_confidence() -> None:
+    def written(index: int, correct: bool, confidence: float, text: str) -> Record:
+        return replace(record(index, "any", correct, 8, 1.0), mean_confidence=confidence, text=text)
+
+    greedy = [written(0, False, 0.5, "a"), written(1, True, 0.5, "a"), written(2, True, 0.5, "a")]
+    beam = [written(2, True, 0.9, "a"), written(1, False, 0.4, "b"), written(0, True, 0.6, "b")]
+    assert gains(beam, greedy) == [Gain(True, 1, 1, 0), Gain(False, 1, 0, 1)]
 
 
 def test_the_report_shows_what_the_records_say(tmp_path: Path) -> None:
