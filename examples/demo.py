@@ -74,7 +74,7 @@ def main() -> None:
         compare(lm, soar.make_task(name), table)
     console.print(table)
     console.print(
-        "Forwards are model evaluations per problem.\n"
+        "Forwards are model evaluations per problem. All 1,000 problems of each task: docs/results/table1/table1.md\n"
         "Next: soar generate -m mini-llada -n 56 --watch "
         '"Eva wins 10 stickers. Eva finds 18 more stickers. Eva sells 3 stickers. '
         'How many stickers does Eva have now?"',

@@ -16,6 +16,7 @@ from soar_dlm.train.folder import RunFolder
 
 COLOURS = {"mini-gsm": "#2f6fde", "mini-code": "#2e9d63", "mini-sudoku": "#d9822b", "mini-sums": "#9aa5b1"}
 SMOOTHING = 0.9
+TICKS = (0.2, 0.5, 1, 2, 5)
 
 
 def smoothed(losses: list[float]) -> list[float]:
@@ -32,6 +33,8 @@ def main() -> None:
     left.plot(steps, losses, color="#cbd2d9", linewidth=0.7)
     left.plot(steps, smoothed(losses), color="#1f2933", linewidth=1.4)
     left.set(xlabel="step", ylabel="cross-entropy of masked tokens", yscale="log")
+    left.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    left.minorticks_off()
     for task, colour in COLOURS.items():
         right.plot(
             [check["step"] for check in checks],
