@@ -40,6 +40,7 @@ from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.tasks.problem import Problem
 
 THRESHOLDS = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999)
 GREEDY, FORCED, ADAPTIVE = "Greedy", "Parallel, n=2", "Adaptive Parallel"
@@ -226,22 +227,18 @@ def record_file(output: Path, task: str, stage: str) -> Path:
 
 
 def decode(lm: LM, name: str, limit: int, validation: int, chunk: int, output: Path) -> None:
-    """The sweep, then the test run with the thresholds it chose; the record files are the outcome."""
+    """The sweep, then the test runs with the thresholds it chose; the record files are the outcome."""
     task = make_task(name)
-    problems = task.distinct("validation", validation)
-    methods = sweep_methods()
-    file = record_file(output, name, "validation")
-    watch = Progress(name, "validation", chunk, list(methods), len(problems))
-    sweep = compare(lm, task, problems, methods, chunk=chunk, file=file, on_record=watch)
+
+    def stage(label: str, problems: Sequence[Problem], methods: Mapping[str, Strategy]) -> list[Record]:
+        watch = Progress(name, label, chunk, list(methods), len(problems))
+        file = record_file(output, name, label)
+        return compare(lm, task, problems, methods, chunk=chunk, file=file, on_record=watch)
+
+    sweep = summary(stage("validation", task.distinct("validation", validation), sweep_methods()), GREEDY)
     problems = task.distinct("test", limit)
-    methods = table_methods(chosen_thresholds(summary(sweep, GREEDY)))
-    file = record_file(output, name, "test")
-    watch = Progress(name, "test", chunk, list(methods), len(problems))
-    compare(lm, task, problems, methods, chunk=chunk, file=file, on_record=watch)
-    methods = careful_methods(careful_threshold(summary(sweep, GREEDY)))
-    file = record_file(output, name, "careful")
-    watch = Progress(name, "careful", chunk, list(methods), len(problems))
-    compare(lm, task, problems, methods, chunk=chunk, file=file, on_record=watch)
+    stage("test", problems, table_methods(chosen_thresholds(sweep)))
+    stage("careful", problems, careful_methods(careful_threshold(sweep)))
 
 
 def read_result(output: Path, task: str) -> TaskResult:
