@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test lint types contracts tests format overhead table1 retrain clean
+.PHONY: demo test lint types contracts tests format overhead table1 table3 retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -39,8 +39,12 @@ overhead: $(VENV)/.ready
 table1: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.table1
 
+table3: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.table3
+
 retrain: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.retrain
+	$(BIN)/python -m benchmarks.retrain --model mini-dreamon
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage build dist

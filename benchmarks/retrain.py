@@ -1,6 +1,7 @@
 """Does the committed recipe still make the shipped model?
 
-    python -m benchmarks.retrain --steps 200
+    python -m benchmarks.retrain                          mini-llada, 200 steps
+    python -m benchmarks.retrain --model mini-dreamon
 
 Trains from scratch with the committed recipe for its first steps, in a folder of its own, and compares the losses with
 those in the log of the shipped model. Compiled kernels on several threads add in an order that differs from run to
@@ -21,21 +22,22 @@ ROOT = Path(__file__).parent.parent
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recipe", type=Path, default=ROOT / "recipes" / "mini-llada.toml")
-    parser.add_argument("--model", type=Path, default=ROOT / "src" / "soar_dlm" / "models" / "shipped" / "mini-llada")
+    parser.add_argument("--model", default="mini-llada", choices=["mini-llada", "mini-dreamon"])
     parser.add_argument("--steps", type=int, default=200)
     asked = parser.parse_args()
     avoid_forbidden_instructions()
 
+    from soar_dlm.models.embedded import embedded_folder
     from soar_dlm.train.folder import RunFolder
     from soar_dlm.train.recipe import read_recipe
     from soar_dlm.train.trainer import Progress, Trainer
 
-    recipe = read_recipe(asked.recipe)
+    recipe = read_recipe(ROOT / "recipes" / f"{asked.model}.toml")
     every = recipe.report.log
     if asked.steps < every:
         raise SystemExit(f"retrain: losses are logged every {every} steps; ask for at least as many.")
-    logged = {entry["step"]: entry["loss"] for entry in RunFolder(asked.model).entries() if "loss" in entry}
+    shipped = RunFolder(Path(embedded_folder(asked.model) or ""))
+    logged = {entry["step"]: entry["loss"] for entry in shipped.entries() if "loss" in entry}
     differences, losses = [], list[float]()
     print("step   logged     again      difference")
     with tempfile.TemporaryDirectory() as folder:

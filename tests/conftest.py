@@ -20,5 +20,10 @@ def random_llada() -> LM:
 
 
 @pytest.fixture(scope="session")
+def random_dreamon() -> LM:
+    return load("random-dreamon", device="cpu")
+
+
+@pytest.fixture(scope="session")
 def random_dream() -> LM:
     return load("random-dream", device="cpu")

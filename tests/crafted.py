@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,11 +41,19 @@ class CraftedLM(OnCpu):
     Every place is worked out by itself, so results cannot depend on the batch through rounding.
     """
 
-    def __init__(self, rule: Rule, vocab_size: int, ends: tuple[int, ...] = (), context: int | None = None) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        vocab_size: int,
+        ends: tuple[int, ...] = (),
+        context: int | None = None,
+        expand: int | None = None,
+        delete: int | None = None,
+    ) -> None:
         self.rule = rule
         self.mask = vocab_size - 1
         filler = ends[0] if ends else 0
-        super().__init__(ModelFacts(vocab_size, self.mask, 0, filler, ends, context, THRESHOLDS))
+        super().__init__(ModelFacts(vocab_size, self.mask, 0, filler, ends, context, THRESHOLDS, expand, delete))
         self.seen: list[Tensor] = []
 
     def hidden(self, rows: Rows) -> Tensor:
@@ -58,7 +67,7 @@ class CraftedLM(OnCpu):
         out.copy_(hidden)
 
 
-def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, ends: tuple[int, ...] = ()) -> CraftedLM:
+def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, **facts: Any) -> CraftedLM:
     """A random function of the whole row: two rows that differ anywhere have unrelated predictions."""
 
     def rule(tokens: list[int], position: int) -> list[float]:
@@ -67,7 +76,7 @@ def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, ends: tuple[in
         values: list[float] = (np.random.default_rng(number).normal(size=vocab_size) * scale).tolist()
         return values
 
-    return CraftedLM(rule, vocab_size, ends)
+    return CraftedLM(rule, vocab_size, **facts)
 
 
 def scripted_lm(beliefs: dict[int, dict[int, float]], vocab_size: int = 9, ends: tuple[int, ...] = ()) -> CraftedLM:

@@ -138,7 +138,7 @@ def test_stop_ends_a_text_as_soon_as_it_is_contiguous() -> None:
     request = Request(request.tokens, request.fill, Greedy(), Options(), stop=lambda ids: 2 in ids)
     decoding = decode(model, [request])[0]
     assert decoding.tokens == (0, 1, 2, 3, 7), "3 was committed before 1, what is left becomes the EOS"
-    assert (decoding.finish_reason, decoding.steps, decoding.committed) == ("stop", 3, 3)
+    assert (decoding.finish_reason, decoding.steps, decoding.written) == ("stop", 3, 3)
 
 
 def test_stop_is_asked_only_when_the_text_before_the_first_mask_has_grown() -> None:
@@ -172,7 +172,7 @@ def test_released_dream_ends_when_its_best_candidate_is_complete_even_with_block
     for block in (None, 2, 3):
         options = Options(block_length=block, early_exit=False)
         decoding = decode_one(model, [1], 6, Soar(beam=3, threshold=0.5, released="dream"), options)
-        assert 8 not in decoding.tokens[1:] or decoding.committed == 6
+        assert 8 not in decoding.tokens[1:] or decoding.written == 6
         assert decoding.trace.steps[-1].beam[0].left == 0
 
 

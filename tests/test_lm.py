@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from soar_dlm.engine.settings import EngineSettings, Options
 from soar_dlm.errors import PromptError, PromptTooLong, SettingsError, SoarError, UnknownName
-from soar_dlm.lm import LM, MASK_SIGN, DecodeOptions, GenerateOptions, load
+from soar_dlm.jobs import DecodeOptions, GenerateOptions
+from soar_dlm.lm import LM, MASK_SIGN, load
 from soar_dlm.results import Result
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
@@ -286,6 +287,7 @@ def test_keywords_of_the_public_methods_are_the_options() -> None:
         "max_new_tokens",
         "stop",
         "chat",
+        "length",
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,20 +14,13 @@ from soar_dlm.lm import LM, load
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.search.soar import Soar
-from soar_dlm.tasks.catalogue import TASKS, make_task
+from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.recipe import read_recipe
 
 FOLDER = Path(embedded_folder("mini-llada") or "")
 MEASURED = ("mini-gsm", "mini-code", "mini-sudoku")
 MOST_BYTES = 16 * 10**6
-FINGERPRINTS = {
-    "mini-code": "75e03a65e6790deb",
-    "mini-gsm": "355e054b1ae69eea",
-    "mini-sudoku": "add48cacd2dc49ae",
-    "mini-sums": "45dd96aa7752dbc9",
-}
-"""The fixed test problems of each task. A change here is a change of the benchmark: published numbers end with it."""
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +101,6 @@ def test_what_is_shipped_is_small_and_complete() -> None:
     recipe = read_recipe(Path(__file__).parent.parent / "recipes" / "mini-llada.toml")
     assert json.loads((FOLDER / "training" / "recipe.json").read_text()) == json.loads(json.dumps(recipe.as_dict()))
     assert max(entry.get("step", 0) for entry in RunFolder(FOLDER).entries()) == recipe.steps
-
-
-@pytest.mark.parametrize("name", TASKS.names())
-def test_the_fixed_problems_are_the_same_everywhere_and_fit_their_canvas(name: str, lm: LM) -> None:
-    task = make_task(name)
-    problems = task.distinct()
-    assert len(problems) == len({problem.key for problem in problems}) == 1000
-    assert {problem.split for problem in problems} == {"test"}
-    told = [[p.prompt, p.answer, p.key, p.kind, dict(p.checks)] for p in problems]
-    assert sha256(json.dumps(told).encode()).hexdigest()[:16] == FINGERPRINTS[name]
-    answers = lm.tokenizer([problem.answer for problem in problems])["input_ids"]
-    assert max(map(len, answers)) < task.canvas
 
 
 @pytest.mark.parametrize("text", ["naïve ☃ \u0000 <b>", "def f(x):\n\treturn x", "12345 007", "  a  b\n\n   c"])

@@ -12,7 +12,7 @@ RIGHT = {5: 50, 6: 60, 7: 70}
 def entry(commits: dict[int, tuple[int, float]], origin: int = 0, mode: Mode = "search") -> BeamEntry:
     tokens = tuple(token for token, _ in commits.values())
     confidence = tuple(sure for _, sure in commits.values())
-    return BeamEntry(mode, origin, tuple(commits), tokens, confidence, rank=0.0, left=0)
+    return BeamEntry(mode, origin, tuple(commits), tokens, confidence, rank=0.0, left=0, sizes=(1,) * len(tokens))
 
 
 def trace(*beams: list[BeamEntry]) -> Trace:

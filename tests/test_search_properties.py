@@ -132,7 +132,7 @@ def test_traces_tell_how_the_answer_came_about(
     filled = [token if token is not None else model.facts.filler_id for token in canvas]
     assert filled == list(decoding.tokens)
     confidence = decoding.trace.confidence_at()
-    assert len(confidence) == decoding.committed
+    assert len(confidence) == decoding.written
     assert np.isclose(np.mean(list(confidence.values())), decoding.mean_confidence, atol=1e-6)
     assert sum(record.forwards for record in decoding.trace) == decoding.forwards
     assert len(decoding.trace) == decoding.steps

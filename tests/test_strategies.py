@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,8 +97,9 @@ def test_the_mask_token_is_never_committed() -> None:
 def candidate(tokens: list[int], score: float, steps: int, mode: Mode = "search", **more: float) -> Candidate:
     ids = np.array(tokens, dtype=np.int64)
     none = np.empty(0, dtype=np.int64)
-    last = Commit(mode, 0, none, none, none.astype(np.float32))
-    return Candidate(ids, ids == 9, score, steps, last=last, **more)  # type: ignore[arg-type]
+    last = Commit(mode, 0, none, none, none.astype(np.float32), none)
+    label = np.zeros_like(ids)
+    return Candidate(ids, ids == 9, label, label, none, score, steps, last=last, **more)  # type: ignore[arg-type]
 
 
 def test_merging_keeps_the_better_of_equal_sequences_and_the_earlier_on_ties() -> None:
@@ -108,7 +110,7 @@ def test_merging_keeps_the_better_of_equal_sequences_and_the_earlier_on_ties() -
 
 def test_an_open_mask_is_not_the_same_as_a_committed_mask_token() -> None:
     one, two = candidate([1, 9], 0.5, 1), candidate([1, 9], 0.5, 1)
-    closed = Candidate(two.tokens, np.zeros(2, dtype=np.bool_), 0.5, 1)
+    closed = replace(two, open=np.zeros(2, dtype=np.bool_))
     assert len(merge([one, closed], PAPER.rank)) == 2
 
 

@@ -239,11 +239,12 @@ def test_forbidden_instructions_are_avoided_only_where_they_are(monkeypatch: pyt
     assert not processor.avoid_forbidden_instructions(), "what the user set stays"
 
 
-def test_the_first_steps_of_the_shipped_model_come_out_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["mini-llada", "mini-dreamon"])
+def test_the_first_steps_of_a_shipped_model_come_out_again(tmp_path: Path, name: str) -> None:
     """The committed log belongs to the committed recipe and corpora; benchmarks/retrain.py goes 200 steps."""
-    recipe = read_recipe(ROOT / "recipes" / "mini-llada.toml")
+    recipe = read_recipe(ROOT / "recipes" / f"{name}.toml")
     eager = replace(recipe, training=replace(recipe.training, compile=False))
-    shipped = RunFolder(ROOT / "src" / "soar_dlm" / "models" / "shipped" / "mini-llada")
+    shipped = RunFolder(ROOT / "src" / "soar_dlm" / "models" / "shipped" / name)
     logged = {entry["step"]: entry["loss"] for entry in shipped.entries() if "loss" in entry}
     trainer = Trainer(eager, tmp_path, device="cpu")
     losses = [event.loss for _, event in zip(range(10), trainer.run(), strict=False) if isinstance(event, Progress)]

@@ -15,6 +15,7 @@ from soar_dlm.models.families import DREAM, LLADA, Family
 from soar_dlm.models.layouts import SPECIAL_TOKENS, save_tokenizer
 from soar_dlm.tasks.catalogue import TASKS, make_task
 from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.published import PublishedTask
 from soar_dlm.tasks.task import Task
 from soar_dlm.train.batches import Batches, Position
 from soar_dlm.train.examples import POOL, Example, Examples, read_examples
@@ -22,6 +23,8 @@ from soar_dlm.train.recipe import DataRecipe
 from soar_dlm.train.tokenizer import train_tokenizer
 
 MIX = DataRecipe(tasks={"mini-gsm": 0.5, "mini-sums": 0.25, "mini-sudoku": 0.25})
+
+MADE_BY_CODE = [name for name in TASKS.names() if not isinstance(make_task(name), PublishedTask)]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def test_most_answers_get_the_whole_canvas_of_their_task() -> None:
     assert 0.7 < full < 0.8
 
 
-@pytest.mark.parametrize("name", TASKS.names())
+@pytest.mark.parametrize("name", MADE_BY_CODE)
 def test_training_never_sees_a_test_problem(name: str) -> None:
     task = make_task(name)
     held_out = {problem.key for problem in task.distinct("test", 60)} | {
@@ -59,7 +62,7 @@ def test_training_never_sees_a_test_problem(name: str) -> None:
     assert not held_out & trained
 
 
-@pytest.mark.parametrize("name", TASKS.names())
+@pytest.mark.parametrize("name", MADE_BY_CODE)
 def test_reference_answers_are_right_and_swapped_ones_wrong(name: str) -> None:
     task = make_task(name)
     problems = task.distinct("test", 12)

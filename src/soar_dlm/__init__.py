@@ -18,6 +18,7 @@ _HOMES = {
     "EngineSettings": "soar_dlm.engine.settings",
     "Event": "soar_dlm.results",
     "Greedy": "soar_dlm.search.greedy",
+    "Infilling": "soar_dlm.results",
     "LM": "soar_dlm.lm",
     "Options": "soar_dlm.engine.settings",
     "Problem": "soar_dlm.tasks.problem",
@@ -30,6 +31,7 @@ _HOMES = {
     "Strategy": "soar_dlm.search.strategy",
     "TASKS": "soar_dlm.tasks.catalogue",
     "Task": "soar_dlm.tasks.task",
+    "Template": "soar_dlm.template",
     "Trace": "soar_dlm.engine.trace",
     "load": "soar_dlm.lm",
     "make_strategy": "soar_dlm.search.catalogue",
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from soar_dlm.lm import LM as LM
     from soar_dlm.lm import load as load
     from soar_dlm.results import Event as Event
+    from soar_dlm.results import Infilling as Infilling
     from soar_dlm.results import Result as Result
     from soar_dlm.search.adaptive_parallel import AdaptiveParallel as AdaptiveParallel
     from soar_dlm.search.catalogue import STRATEGIES as STRATEGIES
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from soar_dlm.tasks.catalogue import make_task as make_task
     from soar_dlm.tasks.problem import Problem as Problem
     from soar_dlm.tasks.task import Task as Task
+    from soar_dlm.template import Template as Template
 
 
 def __getattr__(name: str) -> Any:

@@ -4,69 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import pairwise
 from operator import index
-from typing import Any, TypedDict, Union, overload
+from typing import Any, Union, overload
 
 import numpy as np
 from typing_extensions import Unpack
 
-from soar_dlm import checks
 from soar_dlm.engine.engine import Engine
-from soar_dlm.engine.request import Decoding, Request, StepEvent
-from soar_dlm.engine.settings import EngineSettings, Options
-from soar_dlm.errors import NoTokenizer, PromptError, SettingsError, SoarError, UnknownName
+from soar_dlm.engine.request import Request, StepEvent
+from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.errors import NoTokenizer, PromptError, SoarError, UnknownName
+from soar_dlm.jobs import (
+    DecodeOptions,
+    GenerateOptions,
+    InfillOptions,
+    Job,
+    Message,
+    Prompt,
+    checked_options,
+    generate_job,
+    generate_settings,
+    infill_job,
+    is_conversation,
+    result_of,
+)
 from soar_dlm.models.loading import Checkpoint, load_checkpoint
 from soar_dlm.models.text import Text
-from soar_dlm.results import Event, Result
+from soar_dlm.results import Event, Infilling, Result
 from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.strategy import Strategy
+from soar_dlm.template import DEFAULT_LENGTH, Template
 
-Message = dict[str, str]
-Prompt = Union[str, Sequence[Message]]
 AnyStrategy = Union[Strategy, str, None]
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
-
-
-class DecodeOptions(TypedDict, total=False):
-    """Keywords of :meth:`LM.decode`; :class:`soar_dlm.engine.settings.Options` says what they do.
-
-    ``seed`` may be a list with one for each prompt or canvas.
-    """
-
-    block_length: int | None
-    temperature: float
-    top_k: int | None
-    top_p: float
-    cfg_scale: float
-    seed: int | Sequence[int]
-    suppress_tokens: Sequence[int]
-    early_exit: bool
-
-
-class GenerateOptions(DecodeOptions, total=False):
-    """Keywords of :meth:`LM.generate` and :meth:`LM.stream`.
-
-    ``max_new_tokens`` is the length of the canvas; ``stop`` strings end the text before them; ``chat`` puts a plain
-    prompt into the model's chat template as the user's turn.
-    """
-
-    max_new_tokens: int
-    stop: str | Sequence[str] | None
-    chat: bool
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A request with what is needed to turn its decoding into a result."""
-
-    request: Request
-    first: int
-    stop: tuple[str, ...]
-    whole_canvas: bool = False
 
 
 class LM:
@@ -101,7 +74,7 @@ class LM:
 
         All prompts are checked before the first is decoded.
         """
-        single = isinstance(prompt, str) or _is_conversation(prompt)
+        single = isinstance(prompt, str) or is_conversation(prompt)
         if not single and (not isinstance(prompt, Iterable) or isinstance(prompt, Mapping)):
             raise PromptError(f"generate takes a string, a list of messages, or a list of these, not {prompt!r}.")
         jobs = [self._job(one, strategy, options, place) for place, one in enumerate([prompt] if single else prompt)]
@@ -115,11 +88,11 @@ class LM:
 
         Prompts are taken from the iterable as there is room in the batch, so it may be long or slow.
         """
-        self._settings(options, 0)  # what is wrong for every prompt is raised, not yielded
+        generate_settings(options, 0)  # what is wrong for every prompt is raised, not yielded
         chosen = as_strategy(strategy)
         self._need_text()
         engine = Engine(self.model, self.engine_settings)
-        running: dict[int, tuple[int, _Job]] = {}
+        running: dict[int, tuple[int, Job]] = {}
         source = enumerate(prompts)
         exhausted = False
         while running or not exhausted:
@@ -136,7 +109,7 @@ class LM:
             for event in engine.step():
                 if event.decoding is not None:
                     place, job = running.pop(event.ticket)
-                    yield place, self._result(job, event.decoding)
+                    yield place, result_of(job, event.decoding, self._text)
                 elif event.error is not None:
                     yield running.pop(event.ticket)[0], event.error
 
@@ -144,10 +117,7 @@ class LM:
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
     ) -> Iterator[Event]:
         """Continue one text, yielding an :class:`Event` per step; the last one carries the result."""
-        job = self._job(prompt, strategy, options, 0)
-        engine = Engine(self.model, self.engine_settings)
-        engine.add(job.request)
-        return self._events(job, engine)
+        return self._stream(self._job(prompt, strategy, options, 0))
 
     def decode(
         self,
@@ -171,16 +141,61 @@ class LM:
             ids = _whole_numbers(canvas, "decode takes a list of canvases, each a list of token ids")
             masked = [at for at, token in enumerate(ids) if token == self.model.facts.mask_id]
             named = masked if places is None else _whole_numbers(places[place], "fill takes a list of positions each")
-            request = Request(ids, sorted(set(named)), chosen, _checked(dict(options), place))
-            jobs.append(_Job(request, min(named, default=len(ids)), (), whole_canvas=True))
+            request = Request(ids, sorted(set(named)), chosen, checked_options(dict(options), place))
+            jobs.append(Job(request, min(named, default=len(ids)), whole_canvas=True))
         return self._run(jobs)
+
+    @overload
+    def infill(
+        self, prefix: str, suffix: str, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+    ) -> Infilling: ...
+    @overload
+    def infill(
+        self, prefix: list[str], suffix: list[str], strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+    ) -> list[Infilling]: ...
+
+    def infill(self, prefix: Any, suffix: Any, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]) -> Any:
+        """Write what stands between two texts, or between the texts of two lists."""
+        if isinstance(prefix, str) and isinstance(suffix, str):
+            return self.infill_template(_between(prefix, suffix, options), strategy, **options)
+        wanted = "infill takes two strings or two lists of strings"
+        before, behind = _listed(prefix, wanted), _listed(suffix, wanted)
+        if len(before) != len(behind):
+            raise PromptError(f"There are {len(before)} prefixes and {len(behind)} suffixes; give one of each.")
+        templates = [_between(*pair, options) for pair in zip(before, behind, strict=True)]
+        return self.infill_template(templates, strategy, **options)
+
+    @overload
+    def infill_template(
+        self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+    ) -> Infilling: ...
+    @overload
+    def infill_template(
+        self,
+        template: list[str] | list[Template],
+        strategy: AnyStrategy = None,
+        **options: Unpack[InfillOptions],
+    ) -> list[Infilling]: ...
+
+    def infill_template(self, template: Any, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]) -> Any:
+        """Fill the blanks of a text, or of each text of a list; a blank is written ``{blank}`` or ``{blank:8}``."""
+        single = isinstance(template, (str, Template))
+        many = [template] if single else _listed(template, "infill_template takes a text with blanks or a list of them")
+        results = self._run([self._infill_job(one, strategy, options, place) for place, one in enumerate(many)])
+        return results[0] if single else results
+
+    def stream_infill(
+        self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+    ) -> Iterator[Event]:
+        """Fill the blanks of one text, yielding an :class:`Event` per step; the last one carries the result."""
+        return self._stream(self._infill_job(template, strategy, options, 0))
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Each id as text of its own, special tokens included."""
         text = self._need_text()
         return [text.decode([token], keep_special=True) for token in token_ids]
 
-    def _run(self, jobs: Sequence[_Job]) -> list[Result]:
+    def _run(self, jobs: Sequence[Job]) -> list[Result]:
         engine = Engine(self.model, self.engine_settings)
         tickets = {engine.add(job.request): place for place, job in enumerate(jobs)}
         results: dict[int, Result] = {}
@@ -189,10 +204,26 @@ class LM:
                 raise event.error
             if event.decoding is not None:
                 place = tickets[event.ticket]
-                results[place] = self._result(jobs[place], event.decoding)
+                results[place] = result_of(jobs[place], event.decoding, self._text)
         return [results[place] for place in range(len(jobs))]
 
-    def _events(self, job: _Job, engine: Engine) -> Iterator[Event]:
+    def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions, place: int) -> Job:
+        chosen = as_strategy(strategy)
+        return generate_job(self._need_text(), self.model.facts, self.name, prompt, chosen, options, place)
+
+    def _infill_job(self, template: str | Template, strategy: AnyStrategy, options: InfillOptions, place: int) -> Job:
+        if isinstance(template, str):
+            template = Template.parse(template, options.get("length", DEFAULT_LENGTH))
+        if not isinstance(template, Template):
+            raise PromptError(f"A template is a string with {{blank}} in it, or a Template, not {template!r}.")
+        return infill_job(self._need_text(), self.model.facts, template, as_strategy(strategy), options, place)
+
+    def _stream(self, job: Job) -> Iterator[Event]:
+        engine = Engine(self.model, self.engine_settings)
+        engine.add(job.request)
+        return self._events(job, engine)
+
+    def _events(self, job: Job, engine: Engine) -> Iterator[Event]:
         forwards = 0
         for event in engine.run():
             if event.error is not None:
@@ -200,10 +231,10 @@ class LM:
             forwards += event.record.forwards if event.record is not None else 0
             yield self._event(job, event, forwards)
 
-    def _event(self, job: _Job, event: StepEvent, forwards: int) -> Event:
-        fill = list(job.request.fill)
+    def _event(self, job: Job, event: StepEvent, forwards: int) -> Event:
+        fill = np.flatnonzero(event.best.blank >= 0).tolist()
         tokens, masked = event.best.tokens[fill].tolist(), event.best.open[fill].tolist()
-        result = self._result(job, event.decoding) if event.decoding is not None else None
+        result = result_of(job, event.decoding, self._text) if event.decoding is not None else None
         return Event(
             step=event.record.step if event.record is not None else 0,
             forwards=forwards,
@@ -211,6 +242,7 @@ class LM:
             token_ids=tokens,
             masked=masked,
             positions=fill,
+            blanks=event.best.blank[fill].tolist(),
             record=event.record,
             result=result,
         )
@@ -229,65 +261,9 @@ class LM:
             )
         return self._text
 
-    def _settings(self, options: GenerateOptions, place: int) -> tuple[int, tuple[str, ...], bool, Options]:
-        """Length, stop strings, chat or not, and the options of the request at this place of a list."""
-        given: dict[str, Any] = dict(options)
-        length = given.pop("max_new_tokens", 128)
-        stop = given.pop("stop", None) or ()
-        chat = given.pop("chat", False)
-        checks.whole_number("max_new_tokens", length, 1)
-        stops = (stop,) if isinstance(stop, str) or not isinstance(stop, Iterable) else tuple(stop)
-        if not all(isinstance(one, str) and one for one in stops):
-            raise SettingsError(f"stop must be a non-empty string or a list of them, not {stop!r}.")
-        return length, stops, chat, _checked(given, place, also=("max_new_tokens", "stop", "chat"))
 
-    def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions, place: int) -> _Job:
-        text = self._need_text()
-        length, stops, chat, checked = self._settings(options, place)
-        before, after = self._encode(text, prompt, chat)
-        canvas = [*before, *[self.model.facts.mask_id] * length, *after]
-        fill = range(len(before), len(before) + length)
-        stopped = (lambda ids: _cut(text.decode(text.until_end(ids)), stops) is not None) if stops else None
-        return _Job(Request(canvas, fill, as_strategy(strategy), checked, stopped), len(before), stops)
-
-    def _encode(self, text: Text, prompt: Prompt, chat: bool) -> tuple[list[int], list[int]]:
-        if isinstance(prompt, str) and not chat:
-            return text.encode(prompt)
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        if not _is_conversation(messages):
-            raise PromptError(
-                f"A prompt is a string or a list of messages with 'role' and 'content', not {type(prompt).__name__}."
-            )
-        if not text.has_chat_template:
-            raise PromptError(f"{self.name!r} has no chat template; give plain text and leave out chat.")
-        return text.encode_chat(messages)
-
-    def _result(self, job: _Job, decoding: Decoding) -> Result:
-        generated = [decoding.tokens[place] for place in job.request.fill]
-        text = ""
-        if self._text is not None:
-            text = self._text.decode(self._text.until_end(generated))
-            cut = _cut(text, job.stop)
-            text = text if cut is None else cut
-        return Result(
-            text=text,
-            token_ids=list(decoding.tokens) if job.whole_canvas else generated,
-            steps=decoding.steps,
-            forwards=decoding.forwards,
-            tokens_per_forward=decoding.committed / max(decoding.forwards, 1),
-            mean_confidence=decoding.mean_confidence,
-            finish_reason=decoding.finish_reason,
-            trace=decoding.trace,
-            prompt_length=job.first,
-        )
-
-
-def _is_conversation(prompt: Any) -> bool:
-    return (
-        isinstance(prompt, Sequence)
-        and len(prompt) > 0
-        and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in prompt)
-    )
+def _between(prefix: str, suffix: str, options: InfillOptions) -> Template:
+    return Template.between(prefix, suffix, options.get("length", DEFAULT_LENGTH))
 
 
 def _listed(values: Any, wanted: str) -> list[Any]:
@@ -305,26 +281,6 @@ def _whole_numbers(values: Any, wanted: str) -> list[int]:
     if any(isinstance(number, bool) for number in numbers):
         raise PromptError(f"{wanted}, not booleans.")
     return numbers
-
-
-def _cut(text: str, stops: Sequence[str]) -> str | None:
-    """The text before the first stop string in it; None if it has none."""
-    found = [text.index(stop) for stop in stops if stop in text]
-    return text[: min(found)] if found else None
-
-
-def _checked(given: Mapping[str, Any], place: int, also: Sequence[str] = ()) -> Options:
-    """The options of one request; a list of seeds has one for each."""
-    known = [field.name for field in fields(Options)]
-    for name in given:
-        if name not in known:
-            raise UnknownName("option", name, [*known, *also])
-    seed = given.get("seed", 0)
-    if isinstance(seed, Sequence) and not isinstance(seed, str):
-        if place >= len(seed):
-            raise SettingsError(f"seed has {len(seed)} entries, too few for the prompts; give one number or one each.")
-        return Options(**{**given, "seed": seed[place]})
-    return Options(**given)
 
 
 def load(

@@ -49,7 +49,10 @@ class Output:
 def read_input(path: Path) -> str:
     """All of a text file, or of standard input for "-"."""
     try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        if str(path) == "-":
+            return sys.stdin.read()
+        with path.open(encoding="utf-8", newline="") as file:  # line ends stay as they are
+            return file.read()
     except OSError as error:
         raise InputFileError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -41,6 +41,7 @@ def generate(
     released: opt.Released = None,
     settings: opt.ExtraSettings = None,
     max_new_tokens: opt.MaxNewTokens = 128,
+    length: opt.StartLength = None,
     block_length: opt.BlockLength = None,
     temperature: opt.Temperature = 0.0,
     top_p: opt.TopP = 1.0,
@@ -81,6 +82,7 @@ def generate(
     decoding: dict[str, Any] = {
         "strategy": chosen,
         "max_new_tokens": max_new_tokens,
+        "length": length,
         "block_length": block_length,
         "temperature": temperature,
         "top_p": top_p,

@@ -9,6 +9,7 @@ import typer
 
 from soar_dlm import __version__
 from soar_dlm.cli.generate import generate
+from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
 from soar_dlm.cli.train import train
 from soar_dlm.errors import SoarError
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(generate)
+app.command()(infill)
 app.command()(models)
 app.command()(train)
 

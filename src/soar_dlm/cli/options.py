@@ -83,6 +83,20 @@ EarlyExit = Annotated[
         "--early-exit/--no-early-exit",
     ),
 ]
+StartLength = Annotated[
+    Optional[int],
+    _option(
+        _DECODING,
+        "Start with so many masks, which the model changes up to --max-new-tokens (with expand and delete tokens).",
+        "--length",
+    ),
+]
+Length = Annotated[int, _option(_DECODING, "Masks a blank starts with, unless it says so itself.", "--length", "-n")]
+MaxLength = Annotated[
+    Optional[int],
+    _option(_DECODING, "The most a blank may grow to (models with expand and delete tokens); default: 64."),
+]
+Fixed = Annotated[bool, _option(_DECODING, "Keep the length of blanks, even if the model could change it.", "--fixed")]
 Chat = Annotated[bool, _option(_DECODING, "Put the prompt into the model's chat template.", "--chat")]
 MaxRows = Annotated[int, _option(_DECODING, "Candidates decoded together.")]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -23,10 +23,7 @@ class BeamConfidence:
 
     def follow(self, record: StepRecord) -> dict[int, float]:
         """Canvas position -> confidence for the best candidate after this step."""
-        self._beam = [
-            {**self._beam[entry.origin], **dict(zip(entry.positions, entry.confidence, strict=True))}
-            for entry in record.beam
-        ]
+        self._beam = [entry.follow(self._beam[entry.origin]) for entry in record.beam]
         return self._beam[0]
 
 
@@ -42,16 +39,23 @@ def as_share(confidence: float) -> float:
     return confidence if confidence > 0 else 2.0**confidence
 
 
-def canvas(event: Event, pieces: list[str], confidence: dict[int, float]) -> Text:
-    """The generated part: masked places as dim blocks, tokens in the colour of their confidence."""
-    text = Text()
-    for place, piece, masked in zip(event.positions, pieces, event.masked, strict=True):
-        if masked:
-            text.append("░", style="bright_black")
-        elif place in confidence:
-            text.append(piece, style=colour(as_share(confidence[place])))
-        else:
-            text.append("·", style="bright_black")  # filled in by an early exit
+def canvas(event: Event, pieces: list[str], confidence: dict[int, float], around: Sequence[str] = ("", "")) -> Text:
+    """The generated part: masked places as dim blocks, tokens in the colour of their confidence.
+
+    ``around`` is the text before, between and behind the blanks.
+    """
+    text = Text(around[0], style="dim")
+    for blank, behind in enumerate(around[1:]):
+        for place, piece, masked, number in zip(event.positions, pieces, event.masked, event.blanks, strict=True):
+            if number != blank:
+                continue
+            if masked:
+                text.append("░", style="not dim bright_black")
+            elif place in confidence:
+                text.append(piece, style=f"not dim {colour(as_share(confidence[place]))}")
+            else:
+                text.append("·", style="not dim bright_black")  # filled in by an early exit
+        text.append(behind)
     return text
 
 
@@ -60,14 +64,18 @@ def footer(event: Event) -> Text:
     record = event.record
     mode = record.beam[0].mode if record is not None else "done"
     width = len(record.beam) if record is not None else 0
-    text = Text(f"step {event.step}  forwards {event.forwards}  beam {width}  {mode:<8}  {left} masked   ", style="dim")
+    sizes = record.beam[0].sizes if record is not None else ()
+    edits = "".join(f"  {name} {sizes.count(size)}" for name, size in (("expand", 2), ("delete", 0)) if size in sizes)
+    text = Text(
+        f"step {event.step}  forwards {event.forwards}  beam {width}  {mode:<8}  {left} masked{edits}   ", style="dim"
+    )
     text.append("unsure ", style=colour(0.2))
     text.append("▇▇ ", style=colour(0.5))
     text.append("sure", style=colour(1.0))
     return text
 
 
-def show(lm: LM, events: Iterator[Event], console: Console) -> Result:
+def show(lm: LM, events: Iterator[Event], console: Console, around: Sequence[str] = ("", "")) -> Result:
     """Show the events as they come and return the result of the last."""
     confidence: dict[int, float] = {}
     beam = BeamConfidence()
@@ -76,7 +84,7 @@ def show(lm: LM, events: Iterator[Event], console: Console) -> Result:
         for event in events:
             if event.record is not None:
                 confidence = beam.follow(event.record)
-            body = canvas(event, lm.pieces(event.token_ids), confidence)
+            body = canvas(event, lm.pieces(event.token_ids), confidence, around)
             live.update(Group(body, Text(), footer(event)), refresh=True)
             result = event.result
     assert result is not None

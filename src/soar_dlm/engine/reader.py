@@ -13,7 +13,7 @@ from torch import Tensor
 from soar_dlm.models.masked_lm import MaskedLM, Rows
 from soar_dlm.search.candidate import Bools, Floats, Ints, Reading
 from soar_dlm.search.confidence import get_metric
-from soar_dlm.search.sampling import Sampling, ban, read
+from soar_dlm.search.sampling import BANNED, Sampling, ban, read
 
 CACHE = 2 * 2**20
 """Bytes of logits that a CPU core keeps close."""
@@ -27,6 +27,7 @@ class ReadSettings:
     sampling: Sampling
     cfg_scale: float
     banned: tuple[int, ...]
+    expand_id: int | None = None
 
     @property
     def buffers(self) -> int:
@@ -39,6 +40,7 @@ class Question:
     """One candidate's row and the masked positions to read, all in canvas coordinates.
 
     ``uniforms`` [W] decide the draws when tokens are sampled; ``to_fill`` [L] tells the prompt from the rest.
+    ``full`` [W], on a canvas that can grow, says where expand is not offered.
     """
 
     tokens: Ints
@@ -46,6 +48,7 @@ class Question:
     settings: ReadSettings
     uniforms: Floats | None
     to_fill: Bools
+    full: Bools | None = None
 
     def unconditional(self, mask_id: int) -> Ints:
         """The row with its prompt masked, for classifier-free guidance."""
@@ -63,16 +66,19 @@ class _Part:
     size: int
     banned: Tensor
     uniforms: Tensor
+    full: Tensor
 
     @classmethod
     def of(cls, questions: Sequence[Question], device: torch.device) -> _Part:
         settings = questions[0].settings
         drawn = [question.uniforms for question in questions if question.uniforms is not None]
+        full = [question.full for question in questions if question.full is not None]
         return cls(
             settings,
             size=sum(question.columns.size for question in questions),
             banned=torch.tensor(settings.banned, dtype=torch.int64, device=device),
             uniforms=torch.from_numpy(np.concatenate(drawn)).to(device) if drawn else torch.empty(0, device=device),
+            full=torch.from_numpy(np.concatenate(full)).to(device) if full else torch.empty(0, device=device),
         )
 
 
@@ -134,7 +140,7 @@ class Reader:
         start, twin = 0, sum(part.size for part in parts)
         for part in parts:
             settings = part.settings
-            banned, uniforms = part.banned.to(hidden.device), part.uniforms.to(hidden.device)
+            banned, uniforms, full = (given.to(hidden.device) for given in (part.banned, part.uniforms, part.full))
             metric = get_metric(settings.metric)
             step = max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
             for low in range(0, part.size, step):
@@ -147,6 +153,8 @@ class Reader:
                     logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
                     del base
                 ban(logits, banned)
+                if settings.expand_id is not None:
+                    logits[:, settings.expand_id].masked_fill_(full[low:high], BANNED)
                 for near in self._tiles(high - low, hidden.device):
                     yield read(logits[near], metric, settings.sampling, uniforms[low:high][near])
             start += part.size

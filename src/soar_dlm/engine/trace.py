@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from soar_dlm.search.candidate import Candidate, Mode
@@ -13,8 +15,9 @@ from soar_dlm.search.candidate import Candidate, Mode
 class BeamEntry:
     """A candidate that survived a step.
 
-    ``origin`` is its parent's place in the beam of the step before; ``positions`` are canvas positions committed in
-    this step with their ``tokens`` and ``confidence``; ``left`` counts the positions still masked.
+    ``origin`` is its parent's place in the beam of the step before; ``positions`` are positions of the parent's canvas
+    committed in this step with their ``tokens`` and ``confidence``; ``sizes`` says how many positions each became:
+    1 for an ordinary token, 2 for an expand, 0 for a delete. ``left`` counts the positions still masked.
     """
 
     mode: Mode
@@ -24,6 +27,7 @@ class BeamEntry:
     confidence: tuple[float, ...]
     rank: float
     left: int
+    sizes: tuple[int, ...]
 
     @classmethod
     def of(cls, candidate: Candidate, rank: float) -> BeamEntry:
@@ -36,7 +40,17 @@ class BeamEntry:
             confidence=tuple(last.confidence.tolist()),
             rank=rank,
             left=int(candidate.open.sum()),
+            sizes=tuple(last.sizes.tolist()),
         )
+
+    def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
+        """Position -> confidence after this step, given that of the parent: what stands right of an edit moves."""
+        edits = sorted((at, size - 1) for at, size in zip(self.positions, self.sizes, strict=True) if size != 1)
+        places = [at for at, _ in edits]
+        shifts = [0, *accumulate(change for _, change in edits)]
+        written = zip(self.positions, self.confidence, self.sizes, strict=True)
+        known = {**confidence, **{at: sure for at, sure, size in written if size == 1}}
+        return {at + shifts[bisect_left(places, at)]: sure for at, sure in known.items()}
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,10 @@ class Trace:
 
     def confidence_at(self) -> dict[int, float]:
         """Canvas position -> confidence with which the answer's token was committed there."""
-        return {at: sure for entry in self.path() for at, sure in zip(entry.positions, entry.confidence, strict=True)}
+        confidence: dict[int, float] = {}
+        for entry in self.path():
+            confidence = entry.follow(confidence)
+        return confidence
 
     def to_json(self) -> list[dict[str, Any]]:
         return [asdict(record) for record in self.steps]
@@ -79,7 +96,7 @@ class Trace:
     @classmethod
     def from_json(cls, steps: Sequence[dict[str, Any]]) -> Trace:
         def entry(raw: dict[str, Any]) -> BeamEntry:
-            lists = {name: tuple(raw[name]) for name in ("positions", "tokens", "confidence")}
+            lists = {name: tuple(raw[name]) for name in ("positions", "tokens", "confidence", "sizes")}
             return BeamEntry(**{**raw, **lists})
 
         return cls(tuple(StepRecord(s["step"], s["forwards"], tuple(map(entry, s["beam"]))) for s in steps))

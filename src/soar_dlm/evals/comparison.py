@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,10 @@ from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
+from soar_dlm.results import Result
 from soar_dlm.search.strategy import Strategy
+from soar_dlm.solving import solve
+from soar_dlm.tasks.infilling import InfillingTask
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
 
@@ -31,8 +34,19 @@ WARM_UP = 4
 
 
 @dataclass(frozen=True)
+class Method:
+    """A strategy, and the length of canvas or blank it starts from: the task's by default, "right" for the answer's."""
+
+    strategy: Strategy
+    length: int | Literal["right"] | None = None
+
+
+@dataclass(frozen=True)
 class Record:
-    """One problem decoded by one method; ``seconds`` is the time of its chunk over the size of its chunk."""
+    """One problem decoded by one method; ``seconds`` is the time of its chunk over the size of its chunk.
+
+    ``exact`` is whether the text is the very one that was taken out, where a task fills blanks.
+    """
 
     index: int
     method: str
@@ -44,6 +58,7 @@ class Record:
     mean_confidence: float
     seconds: float
     text: str
+    exact: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,7 @@ def compare(
     lm: LM,
     task: Task,
     problems: Sequence[Problem],
-    methods: Mapping[str, Strategy],
+    methods: Mapping[str, Strategy | Method],
     *,
     chunk: int = 50,
     file: Path | None = None,
@@ -95,7 +110,7 @@ def compare(
     done = len(records) // len(methods)
     if done < len(problems):
         for strategy in methods.values():
-            lm.generate([problem.prompt for problem in problems[:WARM_UP]], strategy, max_new_tokens=task.canvas)
+            _answers(lm, task, problems[:WARM_UP], strategy)
     for start in range(done, len(problems), chunk):
         fresh: list[Record] = []
         for name in turn(list(methods), start // chunk):
@@ -116,11 +131,10 @@ def turn(names: Sequence[str], chunk: int) -> list[str]:
 
 
 def _decode(
-    lm: LM, task: Task, problems: Sequence[Problem], start: int, name: str, strategy: Strategy
+    lm: LM, task: Task, problems: Sequence[Problem], start: int, name: str, strategy: Strategy | Method
 ) -> Iterator[Record]:
-    prompts = [problem.prompt for problem in problems]
     started = time.perf_counter()
-    results = lm.generate(prompts, strategy, max_new_tokens=task.canvas)
+    results = _answers(lm, task, problems, strategy)
     seconds = (time.perf_counter() - started) / len(problems)
     verdicts = task.all_correct(problems, [result.text for result in results])
     for place, (problem, result, correct) in enumerate(zip(problems, results, verdicts, strict=True)):
@@ -135,7 +149,17 @@ def _decode(
             mean_confidence=result.mean_confidence,
             seconds=seconds,
             text=result.text,
+            exact=task.exact(problem, result.text) if isinstance(task, InfillingTask) else None,
         )
+
+
+def _answers(lm: LM, task: Task, problems: Sequence[Problem], method: Strategy | Method) -> list[Result]:
+    if isinstance(method, Strategy):
+        method = Method(method)
+    if method.length == "right":
+        right = lm.tokenizer([problem.answer for problem in problems], add_special_tokens=False)["input_ids"]
+        return solve(lm, task, problems, method.strategy, [max(len(ids), 1) for ids in right])
+    return solve(lm, task, problems, method.strategy, method.length)
 
 
 def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
@@ -144,10 +168,10 @@ def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
 
 
 def settings_of(
-    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Strategy], chunk: int
+    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Strategy | Method], chunk: int
 ) -> dict[str, Any]:
     """All that the records depend on, as plain JSON values."""
-    wording = json.dumps([[problem.prompt, problem.answer, problem.kind, dict(problem.checks)] for problem in problems])
+    wording = json.dumps([_wording(problem) for problem in problems])
     return {
         "model": lm.name,
         "weights_sha256": weights_fingerprint(lm.name),
@@ -170,6 +194,11 @@ def settings_of(
             "numpy": np.__version__,
         },
     }
+
+
+def _wording(problem: Problem) -> list[Any]:
+    behind = [problem.suffix] if problem.suffix else []
+    return [problem.prompt, problem.answer, problem.kind, dict(problem.checks), *behind]
 
 
 def weights_fingerprint(name: str) -> str | None:

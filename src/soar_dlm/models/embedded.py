@@ -1,7 +1,7 @@
 """Models that come with the package and need no download.
 
-``mini-llada`` is trained and shipped in the wheel. The random ones are made from a seed when they are first asked for:
-they write nonsense, and are for testing code that uses the library.
+``mini-llada`` and ``mini-dreamon`` are trained and shipped in the wheel. The random ones are made from a seed when
+they are first asked for: they write nonsense, and are for testing code that uses the library.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ class EmbeddedModel:
 
 EMBEDDED = {
     "mini-llada": EmbeddedModel("LLaDA layout, 2.4M parameters: word problems, Python functions, sudoku"),
+    "mini-dreamon": EmbeddedModel("Dream layout with expand, 2.2M parameters: missing lines of Python functions"),
     "random-llada": EmbeddedModel("LLaDA layout, random weights: writes nonsense", "write_llada"),
     "random-dream": EmbeddedModel("Dream layout, random weights: writes nonsense", "write_dream"),
+    "random-dreamon": EmbeddedModel("Dream layout with expand, random weights: writes nonsense", "write_dreamon"),
 }
 
 

@@ -18,6 +18,7 @@ def read_facts(
     end_ids = _end_ids(family, raw, model, tokenizer, vocabulary)
     pads = [raw.get("pad_token_id"), getattr(tokenizer, "pad_token_id", None), *end_ids, 0]
     pad = next(token for token in pads if token is not None and 0 <= token < size)
+    expand, delete = _length_ids(family, raw, end_ids, vocabulary, size)
     longest = getattr(model.config, "max_position_embeddings", None)
     return ModelFacts(
         vocab_size=size,
@@ -27,6 +28,8 @@ def read_facts(
         end_ids=end_ids,
         context=longest - first_position(model.base_model) if longest else None,
         thresholds=family.thresholds,
+        expand_id=expand,
+        delete_id=delete,
     )
 
 
@@ -62,3 +65,22 @@ def _end_ids(
         ends += named if isinstance(named, list) else [] if named is None else [named]
     ends += [vocabulary[token] for token in family.end_tokens if token in vocabulary]
     return tuple(dict.fromkeys(token for token in ends if 0 <= token < model.config.vocab_size))
+
+
+def _length_ids(
+    family: Family, raw: dict[str, Any], end_ids: tuple[int, ...], vocabulary: dict[str, int], size: int
+) -> tuple[int | None, int | None]:
+    """The expand and the delete token of config.json, else of the tokenizer; the EOS is delete where none is named.
+
+    (None, None) for a model without an expand token.
+    """
+
+    def named(key: str, tokens: tuple[str, ...]) -> int | None:
+        found = [raw.get(key), *(vocabulary.get(token) for token in tokens)]
+        return next((token for token in found if token is not None and 0 <= token < size), None)
+
+    expand = named("expand_token_id", family.expand_tokens)
+    delete = named("delete_token_id", family.delete_tokens)
+    if delete is None and end_ids:
+        delete = end_ids[0]
+    return (None, None) if expand is None or delete is None else (expand, delete)

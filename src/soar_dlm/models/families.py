@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from soar_dlm.errors import CheckpointError
@@ -25,7 +25,8 @@ class Family:
     ``model_class`` is a class of transformers; ``make_config`` turns a checkpoint's config.json into its keyword
     arguments. ``weight_names`` are pattern -> replacement pairs from checkpoint names to the class's names, with one
     capture group at most. ``predicts_next`` marks models whose output at position i speaks of position i + 1.
-    ``mask_tokens`` and ``end_tokens`` are looked up in the tokenizer; ``ignored_weights`` may go unused.
+    ``mask_tokens``, ``end_tokens``, ``expand_tokens`` and ``delete_tokens`` are looked up in the tokenizer;
+    ``ignored_weights`` may go unused.
     ``saved_names`` are the way back from the class's names to the checkpoint's.
     """
 
@@ -41,6 +42,8 @@ class Family:
     predicts_next: bool = False
     mask_tokens: tuple[str, ...] = ()
     end_tokens: tuple[str, ...] = ()
+    expand_tokens: tuple[str, ...] = ()
+    delete_tokens: tuple[str, ...] = ()
     ignored_weights: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=lambda: PAPER_THRESHOLDS)
 
@@ -130,17 +133,22 @@ LLADA = Family(
 
 DREAM = Family(
     name="dream",
-    title="Dream (Base, Instruct, Coder and fine-tunes)",
+    title="Dream (Base, Instruct, Coder, DreamOn and fine-tunes)",
     model_types=("Dream", "dream"),
     model_class="Qwen2ForCausalLM",
     tokenizer_class="Qwen2Tokenizer",
-    examples=("Dream-org/Dream-v0-Base-7B", "Dream-org/Dream-v0-Instruct-7B", "Dream-org/Dream-Coder-v0-Instruct-7B"),
+    examples=("Dream-org/Dream-v0-Base-7B", "Dream-org/Dream-v0-Instruct-7B", "Dream-org/DreamOn-v0-7B"),
     make_config=_dream_config,
     predicts_next=True,
     mask_tokens=("<|mask|>",),
     end_tokens=("<|endoftext|>", "<|im_end|>"),
+    expand_tokens=("<|expand|>",),
+    delete_tokens=("<|delete|>",),
     thresholds={**PAPER_THRESHOLDS, "probability": 0.9},
 )
+
+DREAMON = replace(DREAM, name="dreamon", title="DreamOn", model_types=(), examples=("Dream-org/DreamOn-v0-7B",))
+"""Dream with an expand token, for making such checkpoints; read, they are Dream."""
 
 MASKED_LM = Family(
     name="masked-lm",

@@ -13,11 +13,14 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from soar_dlm.models.families import DREAM, LLADA, Family
+from soar_dlm.models.families import LLADA, Family
+
+_DREAM_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>")
 
 SPECIAL_TOKENS = {
     "llada": ("<|startoftext|>", "<|endoftext|>", "<|eot_id|>", "<|mdm_mask|>"),
-    "dream": ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>"),
+    "dream": _DREAM_TOKENS,
+    "dreamon": (*_DREAM_TOKENS, "<|expand|>"),
 }
 """The special tokens of each family that can be written."""
 
@@ -42,7 +45,7 @@ class Shape:
 
 def layout_config(family: Family, shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
     """What config.json says in a family's own words; ``vocabulary`` holds its special tokens."""
-    return {"llada": _llada_config, "dream": _dream_config}[family.name](shape, vocabulary)
+    return {LLADA.name: _llada_config}.get(family.name, _dream_config)(shape, vocabulary)
 
 
 def _llada_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
@@ -130,10 +133,10 @@ def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> N
 
 def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
     """The tokenizer as the family publishes it: LLaDA in one file, Dream as vocabulary, merges and remote code."""
-    {LLADA.name: _save_llada_tokenizer, DREAM.name: _save_dream_tokenizer}[family.name](folder, tokenizer)
+    {LLADA.name: _save_llada_tokenizer}.get(family.name, _save_dream_tokenizer)(folder, family, tokenizer)
 
 
-def _save_llada_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+def _save_llada_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
     write_json(
         folder / "tokenizer_config.json",
@@ -148,8 +151,8 @@ def _save_llada_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     )
 
 
-def _save_dream_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    special = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS["dream"]}
+def _save_dream_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
+    special = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS[family.name]}
     model = json.loads(tokenizer.to_str())["model"]
     write_json(folder / "vocab.json", {token: place for token, place in model["vocab"].items() if token not in special})
     merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]

@@ -20,7 +20,8 @@ class ModelFacts:
     """What the engine must know about a model besides how to run it.
 
     ``end_ids`` end a text, the first of them is the EOS; empty if the model has none. ``filler_id`` fills what is left
-    of a canvas that ended early. ``context`` is the longest row, None if there is no limit.
+    of a canvas that ended early. ``context`` is the longest row, None if there is no limit. A model that can change the
+    length of its canvas has both an ``expand_id`` and a ``delete_id``, which may be its EOS.
     """
 
     vocab_size: int
@@ -30,6 +31,8 @@ class ModelFacts:
     end_ids: tuple[int, ...] = ()
     context: int | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    expand_id: int | None = None
+    delete_id: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from soar_dlm.models.families import DREAM, LLADA, Family
+from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
 from soar_dlm.models.layouts import (
     SPECIAL_TOKENS,
     Shape,
@@ -31,6 +31,11 @@ def write_llada(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes
 def write_dream(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes: Any) -> Path:
     """A Dream checkpoint, its tokenizer in vocab.json and merges.txt and declared as remote code, as published."""
     return _write(folder, DREAM, 2, seed, shards, changes)
+
+
+def write_dreamon(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes: Any) -> Path:
+    """A Dream checkpoint with an expand token, as DreamOn is published."""
+    return _write(folder, DREAMON, 2, seed, shards, changes)
 
 
 def _write(folder: str | Path, family: Family, kv_heads: int, seed: int, shards: int, changes: dict[str, Any]) -> Path:
@@ -69,8 +74,9 @@ def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, T
 
 
 def _prefer_readable(head: Tensor, vocabulary: dict[str, int]) -> None:
-    """Turn down the rows of all tokens but readable characters and the EOS, so that the noise can be looked at."""
-    loud = [place for token, place in vocabulary.items() if "!" <= token <= "~" or token in ("Ġ", "<|endoftext|>")]
+    """Turn down the rows of all tokens but readable ones, EOS and expand, so that the noise can be looked at."""
+    named = ("Ġ", "<|endoftext|>", "<|expand|>")
+    loud = [place for token, place in vocabulary.items() if "!" <= token <= "~" or token in named]
     gain = torch.full((len(head), 1), 0.2)
     gain[loud] = 1.0
     head.mul_(gain)

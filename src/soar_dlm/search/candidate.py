@@ -17,7 +17,7 @@ Mode = Literal["start", "search", "parallel", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One forward pass of one candidate, at its masked positions in the active window; all arrays [W]."""
+    """One forward pass of one candidate, at its masked positions in the active block; all arrays [W]."""
 
     positions: Ints
     tokens: Ints
@@ -36,7 +36,8 @@ class Proposal:
 class Commit:
     """The last thing that happened to a candidate: what was committed, by which mode, in which parent.
 
-    ``origin`` is the parent's place in the previous beam.
+    ``origin`` is the parent's place in the previous beam, ``positions`` count on the parent's canvas. ``sizes`` says
+    how many positions each of them is now: 1, or 2 after an expand, or 0 after a delete.
     """
 
     mode: Mode
@@ -44,10 +45,11 @@ class Commit:
     positions: Ints
     tokens: Ints
     confidence: Floats
+    sizes: Ints
 
 
 _NONE = np.empty(0, dtype=np.int64)
-_START = Commit("start", 0, _NONE, _NONE, np.empty(0, dtype=np.float32))
+_START = Commit("start", 0, _NONE, _NONE, np.empty(0, dtype=np.float32), _NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,15 +57,22 @@ class Candidate:
     """``tokens`` [L] is the canvas and ``open`` [L] says which positions are still to be filled.
 
     Masked positions are known by ``open`` and never by token id, so a prompt may contain the mask token.
-    ``score`` sums the mean confidence of each step; ``confidence_sum`` sums the confidence of each token.
+    ``blank`` [L] is the number of the blank a position belongs to and ``block`` [L] that of its decoding block, both -1
+    for text that stays as it is. ``expansions`` [B] counts how often each blank has expanded.
+    ``score`` sums the mean confidence of each step; ``confidence_sum`` sums the confidence of each commit.
+    ``committed`` counts commits, ``written`` those that wrote a token and did not change the length.
     """
 
     tokens: Ints
     open: Bools
+    blank: Ints
+    block: Ints
+    expansions: Ints
     score: float = 0.0
     steps: int = 0
     confidence_sum: float = 0.0
     committed: int = 0
+    written: int = 0
     last: Commit = _START
 
     def commit(self, reading: Reading, proposal: Proposal, origin: int) -> Candidate:
@@ -74,14 +83,16 @@ class Candidate:
         canvas[positions] = tokens
         still_open[positions] = False
         total = float(confidence.sum(dtype=np.float64))
-        return Candidate(
+        return replace(
+            self,
             tokens=canvas,
             open=still_open,
             score=self.score + total / positions.size,
             steps=self.steps + 1,
             confidence_sum=self.confidence_sum + total,
             committed=self.committed + positions.size,
-            last=Commit(proposal.mode, origin, positions, tokens, confidence),
+            written=self.written + positions.size,
+            last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions)),
         )
 
     def kept(self, origin: int) -> Candidate:
@@ -93,6 +104,6 @@ class Candidate:
         return replace(self, tokens=np.where(self.open, token, self.tokens), open=np.zeros_like(self.open))
 
     @property
-    def key(self) -> tuple[bytes, bytes]:
-        """Equal for candidates with the same canvas and the same open positions."""
-        return self.tokens.tobytes(), self.open.tobytes()
+    def key(self) -> tuple[bytes, bytes, bytes]:
+        """Equal for candidates with the same canvas, the same open positions and the same blanks."""
+        return self.tokens.tobytes(), self.open.tobytes(), self.blank.tobytes()

@@ -17,7 +17,7 @@ class Rules:
 
     ``collapses(new, previous)`` gets the best new candidates, at most K and best first (none if all of them were merged
     into complete ones), and the best candidate of the step before; True cuts the beam to one.
-    ``ends_with_best``: a window is finished once the *best* candidate has filled it, not every candidate.
+    ``ends_with_best``: a block is finished once the *best* candidate has filled it, not every candidate.
     ``bans_mask``: the mask token is never predicted.
     """
 

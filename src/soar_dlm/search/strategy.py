@@ -22,7 +22,7 @@ class Strategy:
 
     In each step of a request:
 
-    1. Every candidate is run once; confidences c are read at its masked positions of the active window.
+    1. Every candidate is run once; confidences c are read at its masked positions of the active block.
     2. A candidate with a position of c > tau commits all such positions (parallel mode, eq. 12); any other
        proposes its K best n-subsets (search mode, eq. 9), n cut to what is left masked: :meth:`propose`.
     3. A candidate's score grows by the mean confidence of what it commits (eq. 6 and 7); its rank is its score

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 from soar_dlm.errors import SettingsError
 from soar_dlm.registry import Registry
+from soar_dlm.tasks.published import PublishedTask
 from soar_dlm.tasks.task import Task
 
 TASKS: Registry[Callable[[], Task]] = Registry(
@@ -14,15 +17,21 @@ TASKS: Registry[Callable[[], Task]] = Registry(
     {
         "mini-gsm": "soar_dlm.tasks.mini_gsm:MiniGsm",
         "mini-code": "soar_dlm.tasks.mini_code:MiniCode",
+        "mini-infill": "soar_dlm.tasks.mini_infill:MiniInfill",
+        "humaneval-infilling-single": "soar_dlm.tasks.humaneval_infilling:SingleLine",
+        "humaneval-infilling-multi": "soar_dlm.tasks.humaneval_infilling:MultiLine",
+        "humaneval-infilling-random": "soar_dlm.tasks.humaneval_infilling:RandomSpan",
         "mini-sudoku": "soar_dlm.tasks.mini_sudoku:MiniSudoku",
         "mini-sums": "soar_dlm.tasks.mini_sums:MiniSums",
     },
 )
 
 
-def make_task(name: str) -> Task:
-    """The task registered as ``name``."""
+def make_task(name: str, data_dir: str | os.PathLike[str] | None = None) -> Task:
+    """The task registered as ``name``; ``data_dir`` is where a published benchmark finds its files."""
     task = TASKS.get(name)()
+    if isinstance(task, PublishedTask) and data_dir is not None:
+        task.data_dir = Path(data_dir)
     if not isinstance(task, Task):
         raise SettingsError(f"Task {name!r} is not a soar_dlm.tasks.task.Task; ask its author to subclass it.")
     return task

@@ -68,17 +68,16 @@ class MiniCode(Task):
         return _passes(problem.prompt + function_body(text), problem.checks)
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
-        """Two programs run at a time; the same program with the same cases runs once."""
-        jobs = {}
-        asked = []
-        for problem, text in zip(problems, texts, strict=True):
-            program = problem.prompt + function_body(text)
-            job = (program, json.dumps(dict(problem.checks)))
-            jobs[job] = (program, problem.checks)
-            asked.append(job)
-        with ThreadPoolExecutor(WORKERS) as workers:
-            verdicts = dict(zip(jobs, workers.map(lambda job: _passes(*job), jobs.values()), strict=True))
-        return [verdicts[job] for job in asked]
+        whole = [one.prompt + function_body(text) for one, text in zip(problems, texts, strict=True)]
+        return all_pass(whole, [problem.checks for problem in problems])
+
+
+def all_pass(programs: Sequence[str], checks: Sequence[Any]) -> list[bool]:
+    """Whether each program passes its cases. Two run at a time; the same program with the same cases runs once."""
+    jobs = {(program, json.dumps(dict(own))): (program, own) for program, own in zip(programs, checks, strict=True)}
+    with ThreadPoolExecutor(WORKERS) as workers:
+        verdicts = dict(zip(jobs, workers.map(lambda job: _passes(*job), jobs.values()), strict=True))
+    return [verdicts[program, json.dumps(dict(own))] for program, own in zip(programs, checks, strict=True)]
 
 
 def length(text: str) -> int:

@@ -20,6 +20,7 @@ class Problem:
     ``key`` names what makes the problem the same problem whatever its wording: its structure and its numbers. The
     split hangs on the key alone, so no rewording of a test problem is ever trained on. ``kind`` is a label to group
     results by, such as "3 steps". ``checks`` holds what the judge needs besides the answer, as plain JSON values.
+    ``suffix`` is the text behind the answer, where a blank is to be filled.
     """
 
     prompt: str
@@ -27,6 +28,7 @@ class Problem:
     key: str
     kind: str
     checks: Mapping[str, Any] = field(default_factory=dict)
+    suffix: str = ""
 
     @property
     def split(self) -> Split:

@@ -21,12 +21,14 @@ class Task(ABC):
     """What a task must say; a subclass gives :meth:`draw` and :meth:`correct`.
 
     ``canvas`` is the number of positions in which every answer of the task fits, its end token included, with the
-    tokenizer of the embedded models.
+    tokenizer of the embedded models. A task that ``infills`` has problems with a suffix, and ``canvas`` is how many
+    masks a blank starts with.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     canvas: ClassVar[int]
+    infills: ClassVar[bool] = False
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Problem:

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from soar_dlm.errors import SettingsError
-from soar_dlm.train.examples import Example, Examples
+from soar_dlm.train.examples import Examples
+from soar_dlm.train.variable_length import draw_state
 
 ROUNDING = 16
 """Rows are as long as the longest of their batch, rounded up to a multiple of this, so that few shapes occur."""
@@ -28,24 +29,50 @@ class Position:
 
 @dataclass(frozen=True)
 class Batch:
-    """``ids`` [R, L] and ``canvas`` [R, L], True where the answer and the EOS after it stand."""
+    """``ids`` [R, L] and ``canvas`` [R, L], True where the answer and the EOS after it stand.
+
+    ``hidden`` [R, L] says what is masked, if that is settled already.
+    """
 
     ids: Tensor
     canvas: Tensor
+    hidden: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One example as ids. Its canvas goes from ``start`` to ``stop``, or to the end of the batch's rows for None.
+
+    ``hidden`` speaks of the canvas, if what is masked is settled already.
+    """
+
+    ids: list[int]
+    start: int
+    stop: int | None = None
+    hidden: list[bool] | None = None
 
 
 class Batches:
     """An endless stream of batches.
 
-    1. A pool of examples is encoded; rows longer than the context are left out.
+    1. A pool of examples is encoded; rows longer than the context are left out. With an ``expand_id``, each answer is
+       put into a state of :mod:`soar_dlm.train.variable_length`, with the EOS for delete.
     2. Rows are sorted by rounded length and cut into batches of at most ``batch_tokens`` positions.
     3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA fills answers: EOS is learned
        like any other token, and no padding needs to be masked.
     4. The batches of a pool come in random order.
     """
 
-    def __init__(self, examples: Examples, tokenizer: Tokenizer, eos_id: int, batch_tokens: int, context: int) -> None:
-        self.examples, self.tokenizer, self.eos_id = examples, tokenizer, eos_id
+    def __init__(
+        self,
+        examples: Examples,
+        tokenizer: Tokenizer,
+        eos_id: int,
+        batch_tokens: int,
+        context: int,
+        expand_id: int | None = None,
+    ) -> None:
+        self.examples, self.tokenizer, self.eos_id, self.expand_id = examples, tokenizer, eos_id, expand_id
         self.batch_tokens, self.context = batch_tokens, context
 
     def stream(self, start: Position) -> Iterator[tuple[Position, Batch]]:
@@ -59,7 +86,7 @@ class Batches:
             pool, first = pool + 1, 0
 
     def _pool(self, number: int) -> list[Batch]:
-        rows = [row for row in self._rows(self.examples.pool(number)) if len(row[0]) <= self.context]
+        rows = [row for row in self._rows(number) if len(row.ids) <= self.context]
         if not rows:
             raise SettingsError(f"No training example fits into model.context = {self.context} tokens; raise it.")
         rng = random.Random(f"{self.examples.seed} batches {number}")
@@ -75,23 +102,38 @@ class Batches:
         rng.shuffle(batches)
         return batches
 
-    def _rows(self, examples: Sequence[Example]) -> list[tuple[list[int], int]]:
-        """Ids of prompt and answer with at least one EOS, up to the example's canvas; and where the answer starts."""
-        prompts = self.tokenizer.encode_batch_fast([example.prompt for example in examples], add_special_tokens=False)
-        answers = self.tokenizer.encode_batch_fast([example.answer for example in examples], add_special_tokens=False)
-        rows = []
-        for example, prompt, answer in zip(examples, prompts, answers, strict=True):
-            fill = max((example.canvas or 0) - len(answer.ids), 1)
-            rows.append(([*prompt.ids, *answer.ids, *[self.eos_id] * fill], len(prompt.ids)))
-        return rows
+    def _rows(self, pool: int) -> list[Row]:
+        examples = self.examples.pool(pool)
+        texts = ([getattr(one, part) for one in examples] for part in ("prompt", "answer", "suffix"))
+        encoded = [self.tokenizer.encode_batch_fast(part, add_special_tokens=False) for part in texts]
+        rng = random.Random(f"{self.examples.seed} states {pool}")
+        return [
+            self._row(prompt.ids, answer.ids, suffix.ids, example.canvas or 0, rng)
+            for example, prompt, answer, suffix in zip(examples, *encoded, strict=True)
+        ]
 
-    def _length(self, row: tuple[list[int], int]) -> int:
-        return min(-(-len(row[0]) // ROUNDING) * ROUNDING, self.context)
+    def _row(self, prompt: list[int], answer: list[int], suffix: list[int], canvas: int, rng: random.Random) -> Row:
+        """Prompt, answer and suffix; without a suffix, at least one EOS, up to the example's canvas."""
+        start = len(prompt)
+        if self.expand_id is not None:
+            state = draw_state(answer, self.expand_id, self.eos_id, rng)
+            return Row([*prompt, *state.targets, *suffix], start, start + len(state.targets), state.hidden)
+        if suffix:
+            return Row([*prompt, *answer, *suffix], start, start + len(answer))
+        fill = max(canvas - len(answer), 1)
+        return Row([*prompt, *answer, *[self.eos_id] * fill], start)
 
-    def _batch(self, rows: Sequence[tuple[list[int], int]]) -> Batch:
+    def _length(self, row: Row) -> int:
+        return min(-(-len(row.ids) // ROUNDING) * ROUNDING, self.context)
+
+    def _batch(self, rows: Sequence[Row]) -> Batch:
         length = max(self._length(row) for row in rows)
         ids = np.full((len(rows), length), self.eos_id, dtype=np.int64)
-        for place, (row, _) in enumerate(rows):
-            ids[place, : len(row)] = row
-        starts = torch.tensor([start for _, start in rows])
-        return Batch(torch.from_numpy(ids), torch.arange(length) >= starts.unsqueeze(1))
+        canvas, hidden = np.zeros((2, len(rows), length), dtype=np.bool_)
+        for place, row in enumerate(rows):
+            ids[place, : len(row.ids)] = row.ids
+            canvas[place, row.start : row.stop] = True
+            if row.hidden is not None:
+                hidden[place, row.start : row.stop] = row.hidden
+        settled = self.expand_id is not None
+        return Batch(torch.from_numpy(ids), torch.from_numpy(canvas), torch.from_numpy(hidden) if settled else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ POOL = 2048
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt, which is never masked, and its answer. ``canvas`` positions, if named, are filled with EOS."""
+    """A prompt, which is never masked, its answer, and what follows it. ``canvas`` positions are filled with EOS."""
 
     prompt: str
     answer: str
     canvas: int | None = None
+    suffix: str = ""
 
 
 class Examples:
@@ -51,7 +52,7 @@ class Examples:
             stream = task.problems("train", seed=rng.getrandbits(48))
             for _, problem in zip(range(count), stream, strict=False):
                 canvas = task.canvas if rng.random() < self.recipe.full_canvas else None
-                found.append(Example(problem.prompt, problem.answer, canvas))
+                found.append(Example(problem.prompt, problem.answer, canvas, problem.suffix))
         for examples, count in self._files:
             first = number * count
             found += [_shuffled(examples, place, self.seed) for place in range(first, first + count)]
@@ -60,7 +61,7 @@ class Examples:
     def _with_canvas(self, example: Example, rng: random.Random) -> Example:
         if example.canvas is not None:
             return example
-        return Example(example.prompt, example.answer, rng.randint(1, self.recipe.longest_canvas))
+        return replace(example, canvas=rng.randint(1, self.recipe.longest_canvas))
 
 
 def _shuffled(examples: list[Example], place: int, seed: int) -> Example:
@@ -96,7 +97,9 @@ def _parsed(line: str, path: Path, number: int) -> Example:
         raise InputFileError(f"{wanted}; this is not JSON: {error}.") from error
     if isinstance(entry, Mapping):
         if isinstance(entry.get("prompt"), str) and isinstance(entry.get("answer"), str):
-            return Example(entry["prompt"], entry["answer"])
+            suffix = entry.get("suffix", "")
+            if isinstance(suffix, str):
+                return Example(entry["prompt"], entry["answer"], suffix=suffix)
         if isinstance(entry.get("text"), str):
             return Example("", entry["text"])
     raise InputFileError(f"{wanted}, all of them strings.")

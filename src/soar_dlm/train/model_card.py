@@ -26,8 +26,7 @@ A masked diffusion language model of {parameters:,} parameters in the on-disk la
 import soar_dlm
 
 lm = soar_dlm.load("{name}")  # or the folder of these files
-prompt = {prompt}
-print(lm.generate(prompt, max_new_tokens={canvas}).text)
+{example}
 ```
 {results}
 The recipe with all settings and the log of the run are in `training/`.
@@ -43,7 +42,6 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
         head = f"\nHeld-out accuracy at step {found[-1]['step']:,}, decoded with `{recipe.report.strategy}`:\n"
         results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])
-    prompt, canvas = _example(recipe)
     card = _CARD.format(
         license=recipe.license,
         family=recipe.model.family,
@@ -53,16 +51,27 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         title=recipe.model.layout.title,
         step=step,
         data=", ".join(sources),
-        prompt=json.dumps(prompt, ensure_ascii=False),
-        canvas=canvas,
+        example=_example(recipe),
         results=results,
     )
     (folder.path / "README.md").write_text(card, encoding="utf-8")
 
 
-def _example(recipe: Recipe) -> tuple[str, int]:
-    """Something the model can answer, and the canvas it needs: a held-out problem if it learned from tasks."""
+def _example(recipe: Recipe) -> str:
+    """Something the model can do, as code: a held-out problem if it learned from tasks."""
     for name in recipe.data.tasks:
         task = make_task(name)
-        return task.distinct("validation", 1)[0].prompt, task.canvas
-    return "Once upon a time", 64
+        problem = task.distinct("validation", 1)[0]
+        if task.infills:
+            around = f"prefix = {_quoted(problem.prompt)}\nsuffix = {_quoted(problem.suffix)}\n"
+            return f"{around}print(lm.infill(prefix, suffix, length={task.canvas}).whole)"
+        return _continued(problem.prompt, task.canvas)
+    return _continued("Once upon a time", 64)
+
+
+def _continued(prompt: str, canvas: int) -> str:
+    return f"prompt = {_quoted(prompt)}\nprint(lm.generate(prompt, max_new_tokens={canvas}).text)"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

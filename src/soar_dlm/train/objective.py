@@ -50,6 +50,13 @@ def hide(ids: Tensor, canvas: Tensor, mask_id: int, lowest: float, generator: to
     return Hidden(ids.masked_fill(hidden, mask_id), row, column, ids[row, column], level, canvas.sum(dim=1))
 
 
+def already_hidden(ids: Tensor, canvas: Tensor, hidden: Tensor, mask_id: int) -> Hidden:
+    """A batch in which it is settled what is masked: ``hidden`` [R, L]. Its noise level is the share that is."""
+    row, column = hidden.nonzero(as_tuple=True)
+    size = canvas.sum(dim=1)
+    return Hidden(ids.masked_fill(hidden, mask_id), row, column, ids[row, column], hidden.sum(dim=1) / size, size)
+
+
 def masked_loss(logits: Tensor, batch: Hidden, kind: str) -> Tensor:
     """The loss of logits [P, V] at the hidden places.
 

@@ -11,14 +11,14 @@ from typing import Any, get_args, get_type_hints
 
 from soar_dlm import checks
 from soar_dlm.errors import InputFileError, SettingsError, UnknownName
-from soar_dlm.models.families import DREAM, LLADA, Family
+from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-FAMILIES = {family.name: family for family in (LLADA, DREAM)}
+FAMILIES = {family.name: family for family in (LLADA, DREAM, DREAMON)}
 PRECISIONS = ("float32", "bfloat16")
 LOSSES = ("mean", "elbo")
 
@@ -61,6 +61,11 @@ class ModelRecipe:
     @property
     def layout(self) -> Family:
         return FAMILIES[self.family]
+
+    @property
+    def variable_length(self) -> bool:
+        """Whether the model learns to expand and delete."""
+        return self.layout is DREAMON
 
 
 @dataclass(frozen=True)

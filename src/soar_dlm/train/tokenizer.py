@@ -34,8 +34,9 @@ def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> To
     is room.
     """
     tokenizer = Tokenizer(models.BPE())
-    pieces = QWEN2_PIECES if family is DREAM else PIECES
-    if family is DREAM:
+    as_qwen2 = family.tokenizer_class == DREAM.tokenizer_class
+    pieces = QWEN2_PIECES if as_qwen2 else PIECES
+    if as_qwen2:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

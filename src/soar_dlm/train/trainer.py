@@ -24,7 +24,7 @@ from soar_dlm.train.examples import Examples
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.model_card import write_card
 from soar_dlm.train.number_waves import write_waves
-from soar_dlm.train.objective import Hidden, hide, masked_loss
+from soar_dlm.train.objective import Hidden, already_hidden, hide, masked_loss
 from soar_dlm.train.optimizer import Optimizers, rate_share
 from soar_dlm.train.recipe import Recipe
 from soar_dlm.train.tokenizer import train_tokenizer
@@ -58,8 +58,7 @@ class Trainer:
         self.folder.prepare(recipe)
         self.examples = [Examples(recipe.data_of(stage), recipe.seed) for stage in range(len(recipe.stages) + 1)]
         self.tokenizer = self._tokenizer()
-        special = self.tokenizer.get_vocab()
-        self.config = layout_config(recipe.model.layout, self._shape(), special)
+        self.config = layout_config(recipe.model.layout, self._shape(), self.tokenizer.get_vocab())
         self.model = new_model(recipe.model.layout, self.config, recipe.seed)
         if recipe.model.number_waves:
             write_waves(self.model.model.embed_tokens.weight.data, self.tokenizer)
@@ -75,7 +74,8 @@ class Trainer:
         file = self.folder.tokenizer_file
         if not file.exists():
             examples = (example for pool in range(10**9) for example in self.examples[0].pool(pool))
-            texts = (example.prompt + example.answer for example in islice(examples, self.recipe.tokenizer.texts))
+            first = islice(examples, self.recipe.tokenizer.texts)
+            texts = (example.prompt + example.answer + example.suffix for example in first)
             fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
             fresh.save(str(file))
         return Tokenizer.from_file(str(file))
@@ -133,13 +133,18 @@ class Trainer:
             self.config["eos_token_id"],
             self.recipe.training.batch_tokens,
             self.recipe.model.context,
+            self.tokenizer.token_to_id("<|expand|>") if self.recipe.model.variable_length else None,
         )
         return batches.stream(self._position)
 
     def _train_on(self, batch: Batch) -> float:
         training = self.recipe.training
-        generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
-        hidden = hide(batch.ids, batch.canvas, self.config["mask_token_id"], training.lowest_noise, generator)
+        mask_id = self.config["mask_token_id"]
+        if batch.hidden is not None:
+            hidden = already_hidden(batch.ids, batch.canvas, batch.hidden, mask_id)
+        else:
+            generator = torch.Generator().manual_seed(self.recipe.seed * 1_000_003 + self.step)
+            hidden = hide(batch.ids, batch.canvas, mask_id, training.lowest_noise, generator)
         hidden = hidden.to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
             loss = masked_loss(self._logits(hidden), hidden, training.loss)

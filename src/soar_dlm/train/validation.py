@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from soar_dlm.lm import load
+from soar_dlm.solving import solve
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.recipe import Recipe
 
@@ -31,9 +32,7 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> V
     for name in recipe.data.tasks:
         task = make_task(name)
         problems = task.distinct("validation", recipe.report.problems)
-        results = lm.generate(
-            [problem.prompt for problem in problems], recipe.report.strategy, max_new_tokens=task.canvas
-        )
+        results = solve(lm, task, problems, recipe.report.strategy)
         right = task.all_correct(problems, [result.text for result in results])
         accuracy[name] = round(sum(right) / len(right), 4)
         forwards[name] = round(sum(result.forwards for result in results) / len(results), 2)

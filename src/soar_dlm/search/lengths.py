@@ -1,0 +1,74 @@
+"""Canvases that change their length: a committed *expand* becomes two masks, a committed *delete* vanishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soar_dlm.search.candidate import Candidate, Ints, Reading
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lengths:
+    """The tokens that change a canvas's length, and ``most`` [B]: how many positions each blank may grow to.
+
+    A blank also expands at most ``most`` times in all, since deletes could otherwise make room for ever. So decoding
+    ends: call the masked positions of a candidate plus twice the expansions it has left its debt. A token or a delete
+    takes one mask away; an expand adds one and spends an expansion; so every commit lowers the debt by one. A request
+    that starts with m masks takes at most m + 2 * sum(most) steps (with blocks: for each block its masks plus
+    2 * sum(most), as every candidate of the beam comes with expansions of its own).
+    """
+
+    expand_id: int
+    delete_id: int
+    mask_id: int
+    most: Ints
+
+    def room(self, candidate: Candidate) -> Ints:
+        """How often each blank may still expand now: [B]."""
+        inside = candidate.blank[candidate.blank >= 0]
+        sizes = np.bincount(inside, minlength=self.most.size)
+        left: Ints = np.minimum(self.most - sizes, self.most - candidate.expansions)
+        return np.maximum(left, 0)
+
+    def affordable(self, candidate: Candidate, reading: Reading, picks: NDArray[np.intp]) -> NDArray[np.intp]:
+        """``picks`` without the expands there is no room for: in each blank the most confident ones stay.
+
+        Never empty: a position of a blank without room does not read as expand in the first place.
+        """
+        expands = picks[reading.tokens[picks] == self.expand_id]
+        if not expands.size:
+            return picks
+        room = self.room(candidate)
+        dropped: list[int] = []
+        for blank in np.unique(candidate.blank[reading.positions[expands]]):
+            mine = expands[candidate.blank[reading.positions[expands]] == blank]
+            strongest = mine[np.argsort(-reading.confidence[mine], kind="stable")]
+            dropped += strongest[room[blank] :].tolist()
+        return picks[~np.isin(picks, dropped)]
+
+    def applied(self, candidate: Candidate) -> Candidate:
+        """The canvas after its last commit, all edits made at once; what stands to the right of one moves."""
+        positions, tokens = candidate.last.positions, candidate.last.tokens
+        grown, gone = tokens == self.expand_id, tokens == self.delete_id
+        if not (grown.any() or gone.any()):
+            return candidate
+        sizes = np.where(grown, 2, np.where(gone, 0, 1))
+        canvas, is_open = candidate.tokens.copy(), candidate.open.copy()
+        canvas[positions[grown]] = self.mask_id
+        is_open[positions[grown]] = True
+        copies = np.ones(canvas.size, dtype=np.int64)
+        copies[positions] = sizes
+        expansions = np.bincount(candidate.blank[positions[grown]], minlength=self.most.size)
+        return replace(
+            candidate,
+            tokens=np.repeat(canvas, copies),
+            open=np.repeat(is_open, copies),
+            blank=np.repeat(candidate.blank, copies),
+            block=np.repeat(candidate.block, copies),
+            expansions=candidate.expansions + expansions,
+            written=candidate.written - int(grown.sum() + gone.sum()),
+            last=replace(candidate.last, sizes=sizes),
+        )

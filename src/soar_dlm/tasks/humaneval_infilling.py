@@ -1,0 +1,66 @@
+"""HumanEval-Infilling: lines or spans taken out of HumanEval's solutions (Bavarian et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from soar_dlm.tasks.infilling import InfillingTask
+from soar_dlm.tasks.mini_code import all_pass
+from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.published import PublishedTask, read_rows
+
+HUB = "loubnabnl/humaneval_infilling"
+PASSES = "_passes_its_tests"
+
+
+class HumanEvalInfilling(InfillingTask, PublishedTask):
+    """``subset`` names the file; a subclass for each.
+
+    Prefix and suffix are given as they are, not glued into a prompt. ``correct`` runs the benchmark's own tests
+    (pass@1), ``exact`` compares with the canonical solution.
+    """
+
+    subset: ClassVar[str]
+    canvas: ClassVar[int] = 16
+
+    def load(self) -> list[Problem]:
+        file = f"HumanEval-{self.subset}.jsonl.gz"
+        folder = None if self.data_dir is None else self.data_dir / "humaneval_infilling"
+        return [
+            Problem(
+                prompt=row["prompt"],
+                answer=row["canonical_solution"],
+                suffix=row["suffix"],
+                key=row["task_id"],
+                kind=self.subset,
+                checks={"test": row["test"], "entry_point": row["entry_point"]},
+            )
+            for row in read_rows(folder, file, HUB, f"HumanEval-{self.subset}")
+        ]
+
+    def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
+        programs = [
+            f"{one.prompt}{text}{one.suffix}\n{one.checks['test']}\n"
+            f"def {PASSES}():\n    check({one.checks['entry_point']})\n    return True\n"
+            for one, text in zip(problems, texts, strict=True)
+        ]
+        return all_pass(programs, [{"name": PASSES, "cases": [[[], True]]}] * len(programs))
+
+
+class SingleLine(HumanEvalInfilling):
+    name: ClassVar[str] = "humaneval-infilling-single"
+    about: ClassVar[str] = "one line of a HumanEval solution; judged by its tests"
+    subset: ClassVar[str] = "SingleLineInfilling"
+
+
+class MultiLine(HumanEvalInfilling):
+    name: ClassVar[str] = "humaneval-infilling-multi"
+    about: ClassVar[str] = "some lines of a HumanEval solution; judged by its tests"
+    subset: ClassVar[str] = "MultiLineInfilling"
+
+
+class RandomSpan(HumanEvalInfilling):
+    name: ClassVar[str] = "humaneval-infilling-random"
+    about: ClassVar[str] = "any span of a HumanEval solution; judged by its tests"
+    subset: ClassVar[str] = "RandomSpanInfilling"

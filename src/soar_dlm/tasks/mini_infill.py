@@ -1,0 +1,51 @@
+"""mini-infill: a line, or a few, of a short Python function whose other lines are there."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import ClassVar
+
+from soar_dlm.tasks.infilling import InfillingTask
+from soar_dlm.tasks.mini_code import MiniCode, all_pass
+from soar_dlm.tasks.problem import Problem
+
+MORE_LINES = 0.25
+"""How often two or three lines are missing instead of one."""
+
+
+class MiniInfill(InfillingTask):
+    """Functions of mini-code with lines taken out, as HumanEval-Infilling does it.
+
+    The prompt ends with a line break; the answer is whole lines with their indentation and their line breaks. The key
+    is that of the function, so that no line of a test function is trained on. The judge runs the function's hidden
+    cases; :meth:`exact` compares texts.
+    """
+
+    name: ClassVar[str] = "mini-infill"
+    about: ClassVar[str] = "write the missing line of a Python function; judged by hidden tests"
+    canvas: ClassVar[int] = 16
+
+    def __init__(self) -> None:
+        self._functions = MiniCode()
+
+    def draw(self, rng: random.Random) -> Problem:
+        while True:
+            function = self._functions.draw(rng)
+            lines = [f"{line}\n" for line in function.answer.strip("\n").split("\n")]
+            if len(lines) > 1:
+                break
+        count = min(rng.randint(2, 3) if rng.random() < MORE_LINES else 1, len(lines) - 1)
+        first = rng.randrange(len(lines) - count + 1)
+        return Problem(
+            prompt="".join([f"{function.prompt}\n", *lines[:first]]),
+            answer="".join(lines[first : first + count]),
+            suffix="".join(lines[first + count :]),
+            key=function.key,
+            kind="1 line" if count == 1 else f"{count} lines",
+            checks=function.checks,
+        )
+
+    def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
+        whole = [one.prompt + text + one.suffix for one, text in zip(problems, texts, strict=True)]
+        return all_pass(whole, [problem.checks for problem in problems])
