@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from soar_dlm.cli.infill import split_at
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import InputFileError, PromptError, SettingsError, UnknownName
 from soar_dlm.lm import LM, MASK_SIGN, load
@@ -110,6 +111,19 @@ def test_a_model_that_changes_lengths_reads_whole_texts(random_dreamon: LM, rand
 
     assert framed(random_dreamon) == (True, True)
     assert framed(random_dream) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("a\n    # TODO\nb\n", ["a\n", "b\n"]),
+        ("# TODO  \nb = # TODO\n", ["", "b = ", "\n"]),
+        ("a # TODO b", ["a ", " b"]),
+        ("a\n# TODO", ["a\n", ""]),
+    ],
+)
+def test_a_marker_alone_on_its_line_is_the_line(text: str, pieces: list[str]) -> None:
+    assert split_at(text, "# TODO") == pieces
 
 
 def test_facts_of_the_layout(random_dreamon: LM, random_dream: LM, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_the_answer_is_right_and_what_breaks_the_function_is_wrong() -> None:
 def test_exact_match_looks_at_the_text_alone() -> None:
     problem = PROBLEMS[0]
     assert TASK.exact(problem, problem.answer)
-    assert TASK.exact(problem, problem.answer.strip() + "  \n\n")
+    assert not TASK.exact(problem, problem.answer.strip()), "a line without its indentation is another line"
     assert not TASK.exact(problem, problem.answer.strip() + "  # the same")
     assert TASK.correct(problem, problem.answer.rstrip("\n") + "  # the same\n"), "what only the tests can tell"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -27,7 +28,10 @@ def infill(
     file: Annotated[
         Optional[Path], typer.Argument(help="Text with {blank} or {blank:8} where something is missing; '-': stdin.")
     ] = None,
-    marker: Annotated[Optional[str], typer.Option(help="What marks a blank in FILE instead of {blank}.")] = None,
+    marker: Annotated[
+        Optional[str],
+        typer.Option(help="What marks a blank in FILE instead of {blank}; alone on a line, it is the line."),
+    ] = None,
     prefix: Annotated[Optional[Path], typer.Option(help="File with the text before the blank; with --suffix.")] = None,
     suffix: Annotated[Optional[Path], typer.Option(help="File with the text behind the blank; with --prefix.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write the filled text back to FILE.")] = False,
@@ -134,10 +138,16 @@ def _template(file: Path | None, marker: str | None, prefix: Path | None, suffix
         return Template.parse(text, length)
     if not marker:
         raise SettingsError("--marker must not be empty.")
-    pieces = text.split(marker)
+    pieces = split_at(text, marker)
     if len(pieces) == 1:
         raise PromptError(f"{file} does not contain the marker {marker!r}.")
     return Template(tuple(pieces), (length,) * (len(pieces) - 1))
+
+
+def split_at(text: str, marker: str) -> list[str]:
+    """The text around a marker; one that is alone on its line stands for the line, indentation and line break too."""
+    sign = re.escape(marker)
+    return re.split(rf"(?m:^[ \t]*{sign}[ \t]*\n)|{sign}", text)
 
 
 def replace_text(file: Path, text: str) -> None:

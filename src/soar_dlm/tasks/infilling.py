@@ -17,5 +17,5 @@ class InfillingTask(Task):
         return self.all_correct([problem], [text])[0]
 
     def exact(self, problem: Problem, text: str) -> bool:
-        """Whether ``text`` is the very text that was taken out, white space around it aside."""
-        return text.strip() == problem.answer.strip()
+        """Whether ``text`` is the very text that was taken out, white space included: some spans are nothing else."""
+        return text == problem.answer
