@@ -6,12 +6,13 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.models.families import DREAM, LLADA, Family
+from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
 from soar_dlm.models.layouts import SPECIAL_TOKENS, save_tokenizer
 from soar_dlm.tasks.catalogue import TASKS, make_task
 from soar_dlm.tasks.problem import Problem
@@ -154,6 +155,24 @@ def test_batches_hold_every_row_once_filled_with_eos(tokenizer: Tokenizer) -> No
             assert set(answer[end:]) == {eos}
             rows.append((tokenizer.decode(ids[:start]), tokenizer.decode(answer[:end])))
     assert sorted(rows) == sorted((one.prompt, one.answer) for one in examples.pool(0))
+
+
+def test_a_row_of_changing_length_stands_between_bos_and_eos() -> None:
+    infill = Examples(DataRecipe(tasks={"mini-infill": 1}), 0)
+    made = train_tokenizer((one.prompt + one.answer + one.suffix for one in infill.pool(0)[:400]), DREAMON, 600)
+    bos, eos, expand = (made.token_to_id(name) for name in ("<|beginoftext|>", "<|endoftext|>", "<|expand|>"))
+    starts = {tuple(made.encode(one.prompt).ids) for one in infill.pool(0)}
+    ends = {tuple(made.encode(one.suffix).ids) for one in infill.pool(0)}
+    for _, batch in islice(Batches(infill, made, eos, 4096, 512, expand, bos).stream(Position()), 3):
+        assert batch.hidden is not None
+        for ids, canvas, hidden in zip(*map(torch.Tensor.tolist, (batch.ids, batch.canvas, batch.hidden)), strict=True):
+            first, last = canvas.index(True), len(canvas) - canvas[::-1].index(True)
+            behind = ids[last:]
+            assert ids[0] == bos
+            assert tuple(ids[1:first]) in starts
+            assert tuple(behind[: behind.index(eos)]) in ends
+            assert set(behind[behind.index(eos) :]) == {eos}
+            assert not any(hidden[:first] + hidden[last:])
 
 
 def test_a_stream_goes_on_from_any_position(tokenizer: Tokenizer) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soar_dlm.train.objective import already_hidden
-from soar_dlm.train.variable_length import LONGEST, State, draw_state
+from soar_dlm.train.variable_length import FROM_LEFT, LONGEST, RIGHT_LENGTH, State, draw_state
 
 EXPAND, DELETE, MASK = 900, 901, 902
 
@@ -43,16 +43,35 @@ def test_something_is_hidden_and_edits_are_never_shown(answer: list[int], seed: 
     assert all(hidden for token, hidden in zip(state.targets, state.hidden, strict=True) if token in (EXPAND, DELETE))
 
 
-def test_a_blank_starts_too_short_right_and_too_long_alike() -> None:
-    answer = list(range(12))
-    starts = [state for seed in range(3000) if all((state := drawn(answer, seed)).hidden)]
-    short = sum(EXPAND in state.targets for state in starts) / len(starts)
-    long = sum(DELETE in state.targets for state in starts) / len(starts)
-    assert short == pytest.approx(1 / 3, abs=0.06)
-    assert long == pytest.approx(1 / 3, abs=0.06)
-    lengths = {len(state.targets) for state in starts}
+def starts(length: int) -> list[State]:
+    """States of an answer of this length of which nothing is shown."""
+    answer = list(range(length))
+    return [state for seed in range(6000) if all((state := drawn(answer, seed)).hidden)]
+
+
+def test_a_blank_starts_at_the_right_length_in_a_third_of_the_states_and_at_any_other() -> None:
+    states = starts(12)
+    right = [state for state in states if state.targets == list(range(12))]
+    assert len(right) / len(states) == pytest.approx(RIGHT_LENGTH + (1 - RIGHT_LENGTH) * 0.019, abs=0.03)
+    lengths = {len(state.targets) for state in states}
     assert min(lengths) == 1
     assert max(lengths) >= 60
+
+
+def test_the_number_of_masks_says_nothing_of_the_length_of_the_answer() -> None:
+    def share(length: int) -> float:
+        others = [state for state in starts(length) if len(state.targets) != length]
+        return sum(len(state.targets) <= 8 for state in others) / len(others)
+
+    assert share(10) == pytest.approx(share(40), abs=0.04)
+
+
+def test_an_answer_is_often_shown_from_its_left_up_to_some_place() -> None:
+    answer = list(range(12))
+    states = [drawn(answer, seed) for seed in range(4000)]
+    grown = [state for state in states if state.hidden[0] is False and state.hidden == sorted(state.hidden)]
+    assert len(grown) / len(states) > FROM_LEFT * 0.85
+    assert {state.hidden.count(False) for state in grown} == set(range(1, 13))
 
 
 def test_settled_states_are_masked_as_told() -> None:

@@ -18,6 +18,7 @@ TASKS: Registry[Callable[[], Task]] = Registry(
         "mini-gsm": "soar_dlm.tasks.mini_gsm:MiniGsm",
         "mini-code": "soar_dlm.tasks.mini_code:MiniCode",
         "mini-infill": "soar_dlm.tasks.mini_infill:MiniInfill",
+        "mini-infill-lines": "soar_dlm.tasks.mini_infill:MiniInfillLines",
         "humaneval-infilling-single": "soar_dlm.tasks.humaneval_infilling:SingleLine",
         "humaneval-infilling-multi": "soar_dlm.tasks.humaneval_infilling:MultiLine",
         "humaneval-infilling-random": "soar_dlm.tasks.humaneval_infilling:RandomSpan",

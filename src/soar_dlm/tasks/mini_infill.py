@@ -10,21 +10,19 @@ from soar_dlm.tasks.infilling import InfillingTask
 from soar_dlm.tasks.mini_code import MiniCode, all_pass
 from soar_dlm.tasks.problem import Problem
 
-MORE_LINES = 0.25
-"""How often two or three lines are missing instead of one."""
-
 
 class MiniInfill(InfillingTask):
     """Functions of mini-code with lines taken out, as HumanEval-Infilling does it.
 
     The prompt ends with a line break; the answer is whole lines with their indentation and their line breaks. The key
     is that of the function, so that no line of a test function is trained on. The judge runs the function's hidden
-    cases; :meth:`exact` compares texts.
+    cases; :meth:`exact` compares texts. ``more_lines`` is how often two or three lines are missing instead of one.
     """
 
     name: ClassVar[str] = "mini-infill"
     about: ClassVar[str] = "write the missing line of a Python function; judged by hidden tests"
     canvas: ClassVar[int] = 16
+    more_lines: ClassVar[float] = 0.25
 
     def __init__(self) -> None:
         self._functions = MiniCode()
@@ -35,7 +33,7 @@ class MiniInfill(InfillingTask):
             lines = [f"{line}\n" for line in function.answer.strip("\n").split("\n")]
             if len(lines) > 1:
                 break
-        count = min(rng.randint(2, 3) if rng.random() < MORE_LINES else 1, len(lines) - 1)
+        count = min(rng.randint(2, 3) if rng.random() < self.more_lines else 1, len(lines) - 1)
         first = rng.randrange(len(lines) - count + 1)
         return Problem(
             prompt="".join([f"{function.prompt}\n", *lines[:first]]),
@@ -49,3 +47,11 @@ class MiniInfill(InfillingTask):
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         whole = [one.prompt + text + one.suffix for one, text in zip(problems, texts, strict=True)]
         return all_pass(whole, [problem.checks for problem in problems])
+
+
+class MiniInfillLines(MiniInfill):
+    """The drill for blanks that are longer than they look: two or three lines are missing wherever there are so many."""
+
+    name: ClassVar[str] = "mini-infill-lines"
+    about: ClassVar[str] = "write two or three missing lines of a Python function; judged by hidden tests"
+    more_lines: ClassVar[float] = 1.0

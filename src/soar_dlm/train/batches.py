@@ -56,7 +56,7 @@ class Batches:
     """An endless stream of batches.
 
     1. A pool of examples is encoded; rows longer than the context are left out. With an ``expand_id``, each answer is
-       put into a state of :mod:`soar_dlm.train.variable_length`, with the EOS for delete.
+       put into a state of :mod:`soar_dlm.train.variable_length`, with the EOS for delete, between BOS and EOS.
     2. Rows are sorted by rounded length and cut into batches of at most ``batch_tokens`` positions.
     3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA fills answers: EOS is learned
        like any other token, and no padding needs to be masked.
@@ -71,8 +71,10 @@ class Batches:
         batch_tokens: int,
         context: int,
         expand_id: int | None = None,
+        bos_id: int | None = None,
     ) -> None:
-        self.examples, self.tokenizer, self.eos_id, self.expand_id = examples, tokenizer, eos_id, expand_id
+        self.examples, self.tokenizer = examples, tokenizer
+        self.eos_id, self.expand_id, self.bos_id = eos_id, expand_id, bos_id
         self.batch_tokens, self.context = batch_tokens, context
 
     def stream(self, start: Position) -> Iterator[tuple[Position, Batch]]:
@@ -113,11 +115,17 @@ class Batches:
         ]
 
     def _row(self, prompt: list[int], answer: list[int], suffix: list[int], canvas: int, rng: random.Random) -> Row:
-        """Prompt, answer and suffix; without a suffix, at least one EOS, up to the example's canvas."""
+        """Prompt, answer and suffix; without a suffix, at least one EOS, up to the example's canvas.
+
+        With an ``expand_id``, a state of the answer in DreamOn's frame: BOS, prompt, state, suffix, EOS.
+        """
         start = len(prompt)
         if self.expand_id is not None:
             state = draw_state(answer, self.expand_id, self.eos_id, rng)
-            return Row([*prompt, *state.targets, *suffix], start, start + len(state.targets), state.hidden)
+            before = [] if self.bos_id is None else [self.bos_id]
+            start += len(before)
+            ids = [*before, *prompt, *state.targets, *suffix, self.eos_id]
+            return Row(ids, start, start + len(state.targets), state.hidden)
         if suffix:
             return Row([*prompt, *answer, *suffix], start, start + len(answer))
         fill = max(canvas - len(answer), 1)

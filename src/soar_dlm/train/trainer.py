@@ -134,6 +134,7 @@ class Trainer:
             self.recipe.training.batch_tokens,
             self.recipe.model.context,
             self.tokenizer.token_to_id("<|expand|>") if self.recipe.model.variable_length else None,
+            self.config.get("bos_token_id"),
         )
         return batches.stream(self._position)
 
