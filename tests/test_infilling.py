@@ -89,7 +89,9 @@ def test_a_text_with_nothing_behind_it_may_find_its_length_too(length: int) -> N
 
 
 def test_edits_are_watched() -> None:
-    watched = soar("generate", "-m", "mini-dreamon", FUNCTION, "--length", "40", "-n", "48", "--watch")
+    watched = soar(
+        "generate", "-m", "mini-dreamon", FUNCTION, "--length", "40", "-n", "48", "--threshold", "0.1", "--watch"
+    )
     assert "delete" in watched.stderr
     assert watched.stdout.strip().endswith("% 5")
 
