@@ -50,7 +50,7 @@ class MiniInfill(InfillingTask):
 
 
 class MiniInfillLines(MiniInfill):
-    """The drill for blanks that are longer than they look: two or three lines are missing wherever there are so many."""
+    """The drill for blanks that are longer than they look: two or three lines are missing where there are so many."""
 
     name: ClassVar[str] = "mini-infill-lines"
     about: ClassVar[str] = "write two or three missing lines of a Python function; judged by hidden tests"
