@@ -161,6 +161,9 @@ def test_a_row_of_changing_length_stands_between_bos_and_eos() -> None:
     infill = Examples(DataRecipe(tasks={"mini-infill": 1}), 0)
     made = train_tokenizer((one.prompt + one.answer + one.suffix for one in infill.pool(0)[:400]), DREAMON, 600)
     bos, eos, expand = (made.token_to_id(name) for name in ("<|beginoftext|>", "<|endoftext|>", "<|expand|>"))
+    assert bos is not None
+    assert eos is not None
+    assert expand is not None
     starts = {tuple(made.encode(one.prompt).ids) for one in infill.pool(0)}
     ends = {tuple(made.encode(one.suffix).ids) for one in infill.pool(0)}
     for _, batch in islice(Batches(infill, made, eos, 4096, 512, expand, bos).stream(Position()), 3):
