@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from soar_dlm.evals.comparison import Record
+from soar_dlm.evals.results import Record
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from soar_dlm.errors import SoarError
-from soar_dlm.evals.comparison import Record, compare, summary
+from soar_dlm.evals.comparison import compare, summary
+from soar_dlm.evals.results import Record
 from soar_dlm.lm import load
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar

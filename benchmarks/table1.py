@@ -10,7 +10,7 @@
 2. On test problems, all methods decode the same problems in turns; see soar_dlm.evals.comparison.compare.
 3. The same for greedy and *careful* SOAR, K = 2 with the threshold chosen among those that take fewer forwards than
    greedy: what the paper asks of SOAR is a speed-up above 1.
-4. table1.md, table1.json and sweep.json are made from the record files alone.
+4. table1.md, table1.json and sweep.json are made from the results alone.
 
 Run it again to go on after an interruption.
 """
@@ -31,7 +31,8 @@ from typing import Any
 
 from benchmarks.confidence_gain import gain_rows
 from soar_dlm.errors import SoarError
-from soar_dlm.evals.comparison import Record, RecordFile, Summary, compare, read_records, summary
+from soar_dlm.evals.comparison import Summary, compare, summary
+from soar_dlm.evals.results import Record, ResultFolder, Results
 from soar_dlm.evals.statistics import Bin, accuracy_by_confidence, rank_correlation
 from soar_dlm.lm import LM, load
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
@@ -112,12 +113,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What the record files of a task say."""
+    """What the result folders of a task say."""
 
     name: str
-    validation: RecordFile
-    test: RecordFile
-    careful: RecordFile
+    validation: Results
+    test: Results
+    careful: Results
 
     @cached_property
     def sweep(self) -> dict[str, Summary]:
@@ -222,18 +223,18 @@ class Progress:
         print(f"{self.task} {self.stage}, {chunks}, {left / 60:.1f} min left: {rates}", file=sys.stderr, flush=True)
 
 
-def record_file(output: Path, task: str, stage: str) -> Path:
-    return output / "records" / f"{task}.{stage}.jsonl"
+def result_folder(output: Path, task: str, stage: str) -> Path:
+    return output / "results" / f"{task}.{stage}"
 
 
 def decode(lm: LM, name: str, limit: int, validation: int, chunk: int, output: Path) -> None:
-    """The sweep, then the test runs with the thresholds it chose; the record files are the outcome."""
+    """The sweep, then the test runs with the thresholds it chose; the result folders are the outcome."""
     task = make_task(name)
 
     def stage(label: str, problems: Sequence[Problem], methods: Mapping[str, Strategy]) -> list[Record]:
         watch = Progress(name, label, chunk, list(methods), len(problems))
-        file = record_file(output, name, label)
-        return compare(lm, task, problems, methods, chunk=chunk, file=file, on_record=watch)
+        folder = result_folder(output, name, label)
+        return compare(lm, task, problems, methods, chunk=chunk, folder=folder, on_record=watch)
 
     sweep = summary(stage("validation", task.distinct("validation", validation), sweep_methods()), GREEDY)
     problems = task.distinct("test", limit)
@@ -242,7 +243,7 @@ def decode(lm: LM, name: str, limit: int, validation: int, chunk: int, output: P
 
 
 def read_result(output: Path, task: str) -> TaskResult:
-    return TaskResult(task, *(read_records(record_file(output, task, stage)) for stage in STAGES))
+    return TaskResult(task, *(ResultFolder(result_folder(output, task, stage)).read() for stage in STAGES))
 
 
 def markdown(results: Sequence[TaskResult]) -> str:
@@ -411,7 +412,7 @@ def main() -> None:
     parser.add_argument("--validation", type=int, default=300, help="problems per task to choose thresholds on")
     parser.add_argument("--chunk", type=int, default=50, help="problems that a method decodes in one turn")
     parser.add_argument("--output", type=Path, default=Path("docs/results/table1"))
-    parser.add_argument("--show", action="store_true", help="report from the record files that are there")
+    parser.add_argument("--show", action="store_true", help="report from the results that are there")
     asked = parser.parse_args()
     names = [name.strip() for name in asked.tasks.split(",") if name.strip()]
     try:

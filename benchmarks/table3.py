@@ -22,7 +22,8 @@ from typing import Any
 
 from benchmarks.table1 import Progress, p_text
 from soar_dlm.errors import SettingsError, SoarError
-from soar_dlm.evals.comparison import Method, RecordFile, Summary, compare, read_records, summary
+from soar_dlm.evals.comparison import Method, Summary, compare, summary
+from soar_dlm.evals.results import ResultFolder, Results
 from soar_dlm.lm import load
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
@@ -47,31 +48,31 @@ def methods(lengths: Sequence[str]) -> dict[str, Method]:
     return found
 
 
-def lengths_of(file: RecordFile) -> list[str]:
+def lengths_of(run: Results) -> list[str]:
     """The initial lengths that were compared, in their order."""
-    return list(dict.fromkeys(name.rpartition(" ")[2] for name in file.settings["order"]))
+    return list(dict.fromkeys(name.rpartition(" ")[2] for name in run.settings["order"]))
 
 
-def measured(file: RecordFile, exact: bool) -> dict[str, dict[str, Summary]]:
+def measured(run: Results, exact: bool) -> dict[str, dict[str, Summary]]:
     """For each initial length: both strategies, SOAR against greedy, by exact match or by the task's own judge."""
-    records = [replace(record, correct=bool(record.exact)) if exact else record for record in file.records]
+    records = [replace(record, correct=bool(record.exact)) if exact else record for record in run.records]
     found = {}
-    for length in lengths_of(file):
+    for length in lengths_of(run):
         mine = {named(name, length): name for name in STRATEGIES}
         own = [replace(record, method=mine[record.method]) for record in records if record.method in mine]
         found[length] = summary(own, "Greedy")
     return found
 
 
-def markdown(file: RecordFile) -> str:
-    settings = file.settings
-    by_text, by_judge = measured(file, exact=True), measured(file, exact=False)
+def markdown(run: Results) -> str:
+    settings = run.settings
+    by_text, by_judge = measured(run, exact=True), measured(run, exact=False)
     count = next(iter(by_text.values()))["Greedy"].problems
     lines = [
         "# Table 3: filling blanks of unknown length",
         "",
-        f"Model {settings['model']}, task {settings['task']}, {count} problems; {file.machine['cpu']}, "
-        f"{file.machine['cores']} cores, {settings['threads']} threads.",
+        f"Model {settings['model']}, task {settings['task']}, {count} problems; {run.machine['cpu']}, "
+        f"{run.machine['cores']} cores, {settings['threads']} threads.",
         "",
         "Exact match and pass@1 with their 95% intervals, forwards per problem, and greedy's time over SOAR's for the",
         "same problems decoded in turns. p is McNemar's exact test of SOAR against greedy by exact match.",
@@ -85,19 +86,19 @@ def markdown(file: RecordFile) -> str:
             p_value = f"{p_text(text.p_value).removeprefix('= ')} (+{text.gained}/-{text.lost})"
             cells = [rate(text), rate(judge), f"{text.forwards:.1f}", f"{text.speed_up:.2f}"]
             lines.append(f"| {length} | {name} | {' | '.join(cells)} | {'' if name == 'Greedy' else p_value} |")
-    return "\n".join([*lines, "", *kind_section(file)]) + "\n"
+    return "\n".join([*lines, "", *kind_section(run)]) + "\n"
 
 
-def kind_section(file: RecordFile) -> Iterator[str]:
+def kind_section(run: Results) -> Iterator[str]:
     """Exact match by what is missing: rows are methods, columns are kinds of problems."""
-    kinds = sorted({record.kind for record in file.records})
-    counts = Counter((record.method, record.kind) for record in file.records)
-    exact = Counter((record.method, record.kind) for record in file.records if record.exact)
+    kinds = sorted({record.kind for record in run.records})
+    counts = Counter((record.method, record.kind) for record in run.records)
+    exact = Counter((record.method, record.kind) for record in run.records if record.exact)
     yield "## Exact match by what is missing"
     yield ""
     yield f"| initial length | method | {' | '.join(kinds)} |"
     yield "|---|---|" + "---|" * len(kinds)
-    for length in lengths_of(file):
+    for length in lengths_of(run):
         for name in STRATEGIES:
             method = named(name, length)
             cells = [f"{exact[method, kind] / counts[method, kind]:.1%} of {counts[method, kind]}" for kind in kinds]
@@ -109,15 +110,15 @@ def rate(found: Summary) -> str:
     return f"{found.accuracy:.1%} ({low:.1%} to {high:.1%})"
 
 
-def figures(file: RecordFile) -> dict[str, Any]:
+def figures(run: Results) -> dict[str, Any]:
     return {
-        "settings": file.settings,
-        "machine": file.machine,
-        "complete": file.complete,
+        "settings": run.settings,
+        "machine": run.machine,
+        "complete": run.complete,
         **{
             judge: {
                 length: {name: {"accuracy": one.accuracy, **asdict(one)} for name, one in both.items()}
-                for length, both in measured(file, exact).items()
+                for length, both in measured(run, exact).items()
             }
             for judge, exact in (("exact_match", True), ("pass_at_1", False))
         },
@@ -133,20 +134,20 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1000, help="test problems")
     parser.add_argument("--chunk", type=int, default=50, help="problems that a method decodes in one turn")
     parser.add_argument("--output", type=Path, default=Path("docs/results/table3"))
-    parser.add_argument("--show", action="store_true", help="report from the record file that is there")
+    parser.add_argument("--show", action="store_true", help="report from the results that are there")
     asked = parser.parse_args()
-    records = asked.output / "records" / f"{asked.task}.jsonl"
+    folder = asked.output / "results" / asked.task
     try:
         if not asked.show:
             task = make_task(asked.task, asked.data_dir)
             problems = task.distinct("test", asked.limit)
             compared = methods([length.strip() for length in asked.lengths.split(",")])
             watch = Progress(asked.task, "test", asked.chunk, list(compared), len(problems))
-            compare(load(asked.model), task, problems, compared, chunk=asked.chunk, file=records, on_record=watch)
-        file = read_records(records)
-        (asked.output / "table3.md").write_text(markdown(file))
-        (asked.output / "table3.json").write_text(json.dumps(figures(file), indent=2) + "\n")
-        print(markdown(file))
+            compare(load(asked.model), task, problems, compared, chunk=asked.chunk, folder=folder, on_record=watch)
+        run = ResultFolder(folder).read()
+        (asked.output / "table3.md").write_text(markdown(run))
+        (asked.output / "table3.json").write_text(json.dumps(figures(run), indent=2) + "\n")
+        print(markdown(run))
     except SoarError as error:
         raise SystemExit(f"table3: {error}") from error
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,8 @@ from benchmarks import table1
 from benchmarks.confidence_gain import Gain, gains
 
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.evals.comparison import (
-    Record,
-    RecordFile,
-    Summary,
-    compare,
-    read_records,
-    summary,
-    turn,
-    weights_fingerprint,
-)
+from soar_dlm.evals.comparison import Summary, compare, summary, weights_fingerprint
+from soar_dlm.evals.results import MANIFEST, RESULTS, Record, ResultFolder, Results
 from soar_dlm.lm import LM
 from soar_dlm.models.random_checkpoint import write_llada
 from soar_dlm.search.greedy import Greedy
@@ -56,11 +50,16 @@ class Interrupted(Exception):
     pass
 
 
-def timeless(file: Path) -> list[Any]:
-    return [{**json.loads(line), "seconds": None} for line in file.read_text().splitlines()]
+def timeless(folder: Path) -> list[Any]:
+    lines = [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
+    return [json.loads((folder / MANIFEST).read_text()), *({**line, "seconds": None} for line in lines)]
 
 
-def interrupted_run(lm: LM, file: Path, after: int) -> None:
+def copied(folder: Path, to: Path) -> Path:
+    return Path(shutil.copytree(folder, to / "results"))
+
+
+def interrupted_run(lm: LM, folder: Path, after: int) -> None:
     """A run that is broken off when it has told of so many records."""
     told = 0
 
@@ -71,18 +70,18 @@ def interrupted_run(lm: LM, file: Path, after: int) -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        compare(lm, Sums(), PROBLEMS, METHODS, chunk=3, file=file, on_record=stop)
+        compare(lm, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder, on_record=stop)
 
 
 @pytest.fixture(scope="module")
 def whole(random_llada: LM, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("whole") / "deeper" / "records.jsonl"
-    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file)
-    return file
+    folder = tmp_path_factory.mktemp("whole") / "deeper" / "results"
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
+    return folder
 
 
 def test_one_record_for_each_problem_and_method(random_llada: LM, whole: Path) -> None:
-    found = read_records(whole)
+    found = ResultFolder(whole).read()
     assert found.complete
     assert {(record.index, record.method) for record in found.records} == {(i, m) for i in range(7) for m in METHODS}
     for record in found.records:
@@ -92,25 +91,26 @@ def test_one_record_for_each_problem_and_method(random_llada: LM, whole: Path) -
         assert record.mean_confidence == pytest.approx(alone.mean_confidence, abs=1e-6)
         assert record.correct == (len(alone.text) % 2 == 0)
         assert record.kind == PROBLEMS[record.index].kind
-        assert record.seconds > 0
+        assert record.prompt_sha256 == sha256(PROBLEMS[record.index].prompt.encode()).hexdigest()
+        assert record.finish_reason == alone.finish_reason
+        assert record.seconds >= 0
 
 
 def test_methods_take_turns_and_the_order_rotates(random_llada: LM, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[Strategy, int]] = []
-    real = LM.generate
+    real = LM.generate_as_completed
 
-    def noted(self: LM, prompt: Any, strategy: Any = None, **options: Any) -> Any:
-        calls.append((strategy, len(prompt)))
-        return real(self, prompt, strategy, **options)
+    def noted(self: LM, prompts: Any, strategy: Any = None, **options: Any) -> Any:
+        calls.append((strategy, len(prompts)))
+        return real(self, prompts, strategy, **options)
 
-    monkeypatch.setattr(LM, "generate", noted)
+    monkeypatch.setattr(LM, "generate_as_completed", noted)
     records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3)
     greedy, two, soar = METHODS.values()
     warm_up = [(greedy, 4), (two, 4), (soar, 4)]
     chunks = [(greedy, 3), (two, 3), (soar, 3), (two, 3), (soar, 3), (greedy, 3), (soar, 1), (greedy, 1), (two, 1)]
     assert calls == warm_up + chunks
     assert [record.method for record in records[::3]][:6] == ["greedy", "two", "soar", "two", "soar", "greedy"]
-    assert turn(["a", "b", "c"], 4) == ["b", "c", "a"]
 
 
 def test_judging_is_not_timed(random_llada: LM, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,65 +123,70 @@ def test_judging_is_not_timed(random_llada: LM, monkeypatch: pytest.MonkeyPatch)
             now += 1000.0
             return True
 
-    real = LM.generate
+    real = LM.generate_as_completed
 
     def slow(self: LM, *given: Any, **options: Any) -> Any:
         nonlocal now
         now += 6.0
         return real(self, *given, **options)
 
-    monkeypatch.setattr(LM, "generate", slow)
+    monkeypatch.setattr(LM, "generate_as_completed", slow)
     monkeypatch.setattr("soar_dlm.evals.comparison.time.perf_counter", lambda: now)
     records = compare(random_llada, SlowJudge(), PROBLEMS[:3], METHODS, chunk=3)
-    assert {record.seconds for record in records} == {2.0}
+    for method in METHODS:
+        assert sum(record.seconds for record in records if record.method == method) == 6.0
 
 
-@pytest.mark.parametrize("after", [1, 9, 10, 18])
-def test_resuming_gives_the_file_of_an_uninterrupted_run(
+@pytest.mark.parametrize("after", [1, 3, 9, 10, 18, 20])
+def test_resuming_gives_the_folder_of_an_uninterrupted_run(
     random_llada: LM, whole: Path, tmp_path: Path, after: int
 ) -> None:
-    file = tmp_path / "records.jsonl"
-    interrupted_run(random_llada, file, after)
-    before = file.read_text()
+    interrupted_run(random_llada, tmp_path, after)
+    before = (tmp_path / RESULTS).read_text().splitlines()
+    assert len(before) == after
     told: list[Record] = []
-    records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file, on_record=told.append)
-    assert timeless(file) == timeless(whole)
-    assert file.read_text().startswith(before)
-    assert records == told == read_records(file).records
+    records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=tmp_path, on_record=told.append)
+    assert timeless(tmp_path) == timeless(whole)
+    kept = after // 3 * 3 if after < 18 else after  # three problems to a turn, one in the last chunk
+    assert (tmp_path / RESULTS).read_text().splitlines()[:kept] == before[:kept]
+    assert records == told == ResultFolder(tmp_path).read().records
 
 
-@pytest.mark.parametrize("left", ["half a line", "half a chunk", "a line of zeros", "half the settings", "nothing"])
+@pytest.mark.parametrize("left", ["half a line", "half a turn", "a line of zeros", "no line", "nothing"])
 def test_a_torn_end_is_redone(random_llada: LM, whole: Path, tmp_path: Path, left: str) -> None:
-    file = tmp_path / "records.jsonl"
-    lines = whole.read_bytes().splitlines(keepends=True)
+    folder = copied(whole, tmp_path)
+    lines = (folder / RESULTS).read_bytes().splitlines(keepends=True)
     torn = {
         "half a line": b"".join(lines[:18]) + lines[18][:20],
-        "half a chunk": b"".join(lines[:14]),
+        "half a turn": b"".join(lines[:14]),
         "a line of zeros": b"".join(lines[:18]) + bytes(40) + b"\n",
-        "half the settings": lines[0][:50],
-        "nothing": b"",
+        "no line": b"",
     }
-    file.write_bytes(torn[left])
-    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file)
-    assert timeless(file) == timeless(whole)
+    if left == "nothing":
+        shutil.rmtree(folder)
+    else:
+        (folder / RESULTS).write_bytes(torn[left])
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
+    assert timeless(folder) == timeless(whole)
 
 
-def test_reading_leaves_a_torn_chunk_out(whole: Path, tmp_path: Path) -> None:
-    file = tmp_path / "records.jsonl"
-    lines = whole.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[:15]))
-    found = read_records(file)
+def test_reading_leaves_a_torn_turn_out_and_comparing_a_torn_chunk(whole: Path, tmp_path: Path) -> None:
+    folder = copied(whole, tmp_path)
+    lines = (folder / RESULTS).read_bytes().splitlines(keepends=True)
+    (folder / RESULTS).write_bytes(b"".join(lines[:14]))
+    found = ResultFolder(folder).read()
     assert not found.complete
-    assert found.records == read_records(whole).records[:9]
+    assert found.records == ResultFolder(whole).read().records[:12]
+    assert found.whole_chunks() == ResultFolder(whole).read().records[:9]
 
 
-def test_a_finished_file_is_not_decoded_again(
+def test_a_finished_folder_is_not_decoded_again(
     random_llada: LM, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "records.jsonl"
-    file.write_bytes(whole.read_bytes())
-    monkeypatch.setattr(LM, "generate", None)
-    assert compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, file=file) == read_records(whole).records
+    folder = copied(whole, tmp_path)
+    monkeypatch.setattr(LM, "generate_as_completed", None)
+    records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
+    assert records == ResultFolder(whole).read().records
 
 
 @pytest.mark.parametrize(
@@ -190,30 +195,32 @@ def test_a_finished_file_is_not_decoded_again(
         ({"chunk": 2}, "chunk was 3, is now 2"),
         ({"problems": PROBLEMS[:6]}, "problems was 7, is now 6"),
         ({"problems": [replace(PROBLEMS[0], answer="1"), *PROBLEMS[1:]]}, "problems_sha256 was"),
-        ({"methods": {**METHODS, "soar": Soar(beam=3, threshold=0.5)}}, r"methods\.soar was .Soar\(beam=2"),
+        ({"methods": {**METHODS, "soar": Soar(beam=3, threshold=0.5)}}, r"methods\.soar\.beam was 2, is now 3"),
         ({"methods": dict(reversed(METHODS.items()))}, "order was"),
     ],
 )
 def test_changed_settings_refuse_to_resume(
     random_llada: LM, whole: Path, tmp_path: Path, changed: dict[str, Any], told: str
 ) -> None:
-    file = tmp_path / "records.jsonl"
-    file.write_bytes(whole.read_bytes())
+    folder = copied(whole, tmp_path)
     given: dict[str, Any] = {"problems": PROBLEMS, "methods": METHODS, "chunk": 3, **changed}
     with pytest.raises(SettingsError, match=told):
-        compare(random_llada, Sums(), file=file, **given)
-    assert file.read_bytes() == whole.read_bytes()
+        compare(random_llada, Sums(), folder=folder, **given)
+    assert (folder / RESULTS).read_bytes() == (whole / RESULTS).read_bytes()
 
 
-def test_another_kind_of_file_is_neither_read_nor_overwritten(random_llada: LM, tmp_path: Path) -> None:
-    file = tmp_path / "notes.txt"
-    for content in ("my notes\n", "my notes", "[1]\n"):
-        file.write_text(content)
-        with pytest.raises(InputFileError, match="another file"):
-            compare(random_llada, Sums(), PROBLEMS, METHODS, file=file)
-        assert file.read_text() == content
-    with pytest.raises(InputFileError, match="Cannot read"):
-        read_records(tmp_path / "missing")
+def test_files_of_another_kind_are_neither_read_nor_overwritten(random_llada: LM, tmp_path: Path) -> None:
+    (tmp_path / RESULTS).write_text("my results\n")
+    with pytest.raises(InputFileError, match=r"no manifest\.json"):
+        compare(random_llada, Sums(), PROBLEMS, METHODS, folder=tmp_path)
+    for content in ("my notes\n", "[1]\n", '{"settings": {}, "machine": {}}'):
+        (tmp_path / MANIFEST).write_text(content)
+        with pytest.raises(InputFileError, match="not the manifest"):
+            compare(random_llada, Sums(), PROBLEMS, METHODS, folder=tmp_path)
+        assert (tmp_path / MANIFEST).read_text() == content
+    assert (tmp_path / RESULTS).read_text() == "my results\n"
+    with pytest.raises(InputFileError, match="no results"):
+        ResultFolder(tmp_path / "missing").read()
 
 
 def test_the_fingerprint_follows_the_weights(tmp_path: Path) -> None:
@@ -224,7 +231,7 @@ def test_the_fingerprint_follows_the_weights(tmp_path: Path) -> None:
 
 
 def record(index: int, method: str, correct: bool, forwards: int, seconds: float) -> Record:
-    return Record(index, method, "any", correct, forwards, forwards, 8 / forwards, 0.5, seconds, "")
+    return Record(index, method, "any", "", correct, forwards, forwards, 8 / forwards, 0.5, "stop", seconds, "")
 
 
 def test_summary_by_hand() -> None:
@@ -285,7 +292,7 @@ def test_a_careful_threshold_may_take_all_of_greedys_forwards() -> None:
 def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResult:
     """Of ten problems the most confident ones are right: so many by greedy, so many by the other methods."""
     records = [
-        Record(place, name, f"{place} steps", place >= 10 - right, 8, 8, 1.0, place / 10, took, "")
+        Record(place, name, f"{place} steps", "", place >= 10 - right, 8, 8, 1.0, place / 10, "stop", took, "")
         for name in table1.table_methods({table1.ADAPTIVE: 0.9, table1.SOAR_2: 0.8})
         for right, took in [(greedy, 1.0) if name == table1.GREEDY else (others, seconds)]
         for place in range(10)
@@ -298,8 +305,8 @@ def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResul
         for one in records
         if one.method in (table1.GREEDY, table1.SOAR_2)
     ]
-    files = [RecordFile({**settings, "versions": {}}, made_on, part, 0) for part in (validation, records, careful)]
-    return table1.TaskResult("crafted", *files)
+    runs = [Results({**settings, "versions": {}}, made_on, part, 0, 0) for part in (validation, records, careful)]
+    return table1.TaskResult("crafted", *runs)
 
 
 @pytest.mark.parametrize(

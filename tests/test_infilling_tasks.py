@@ -13,7 +13,8 @@ from benchmarks import table3
 from datasets import Dataset
 
 from soar_dlm.errors import InputFileError, MissingExtra, SettingsError
-from soar_dlm.evals.comparison import Method, Record, RecordFile, compare, read_records
+from soar_dlm.evals.comparison import Method, compare
+from soar_dlm.evals.results import Record, ResultFolder, Results
 from soar_dlm.lm import LM
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.solving import solve
@@ -96,7 +97,7 @@ def test_humaneval_infilling_is_read_and_judged(tmp_path: Path, name: str) -> No
 def test_the_folder_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOAR_DATA_DIR", str(written(tmp_path)))
     assert len(SingleLine().distinct()) == 2
-    with pytest.raises(InputFileError, match=r"no HumanEval-MultiLineInfilling.jsonl.gz in"):
+    with pytest.raises(InputFileError, match=r"no humaneval_infilling/HumanEval-MultiLineInfilling.jsonl.gz in"):
         MultiLine().distinct()
 
 
@@ -110,7 +111,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
 def test_without_a_folder_the_hub_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a folder in the place of the Hub, laid out as the Hub's parquet copies are."""
     monkeypatch.delenv("SOAR_DATA_DIR", raising=False)
-    monkeypatch.setattr("soar_dlm.tasks.published.ON_THE_HUB", f"{tmp_path}/{{hub}}/{{subset}}/test/*.parquet")
+    monkeypatch.setattr("soar_dlm.tasks.published.ON_THE_HUB", f"{tmp_path}/{{hub}}/{{subset}}/{{split}}/*.parquet")
     with pytest.raises(InputFileError, match="Hub"):
         SingleLine().distinct()
     folder = tmp_path / "loubnabnl" / "humaneval_infilling" / "HumanEval-SingleLineInfilling" / "test"
@@ -140,19 +141,18 @@ def test_problems_are_solved_the_way_their_task_asks_for(random_llada: LM, rando
 def test_methods_may_start_from_lengths_of_their_own(random_llada: LM, tmp_path: Path) -> None:
     problems = [problem for problem in PROBLEMS if problem.suffix][:3]
     methods = {"right": Method(Greedy(), "right"), "four": Method(Greedy(), 4)}
-    file = tmp_path / "records.jsonl"
-    records = compare(random_llada, TASK, problems, methods, chunk=2, file=file)
+    records = compare(random_llada, TASK, problems, methods, chunk=2, folder=tmp_path)
     right = [len(random_llada.tokenizer(one.answer, add_special_tokens=False)["input_ids"]) for one in problems]
     assert [record.forwards for record in records if record.method == "right"] == right
     assert [record.forwards for record in records if record.method == "four"] == [4, 4, 4]
     assert all(record.exact is False for record in records)
-    assert read_records(file).records == records
+    assert ResultFolder(tmp_path).read().records == records
 
 
 def test_table_3_reports_both_judges(tmp_path: Path) -> None:
     def record(index: int, method: str, exact: bool, correct: bool) -> Record:
         seconds = 2.0 if method.startswith("Greedy") else 1.0
-        return Record(index, method, "1 line", correct, 5, 5, 1.0, 0.9, seconds, "x", exact)
+        return Record(index, method, "1 line", "", correct, 5, 5, 1.0, 0.9, "stop", seconds, "x", exact)
 
     names = list(table3.methods(["right", "8"]))
     soar = table3.named("SOAR", "8")
@@ -160,8 +160,8 @@ def test_table_3_reports_both_judges(tmp_path: Path) -> None:
         record(1, name, False, False) for name in names
     ]
     settings: dict[str, Any] = {"model": "m", "task": "t", "problems": 2, "order": names, "threads": 1}
-    file = RecordFile(settings, {"cpu": "c", "cores": 2}, records, 0)
-    text = table3.markdown(file)
+    run = Results(settings, {"cpu": "c", "cores": 2}, records, 0, 0)
+    text = table3.markdown(run)
     assert "| 8 | Greedy | 0.0% (0.0% to 65.8%) | 50.0% (9.5% to 90.5%) | 5.0 | 1.00 |  |" in text
     assert "| 8 | SOAR | 50.0% (9.5% to 90.5%) | 50.0% (9.5% to 90.5%) | 5.0 | 2.00 | 1.000 (+1/-0) |" in text
     assert "| right | SOAR |" in text
@@ -169,6 +169,6 @@ def test_table_3_reports_both_judges(tmp_path: Path) -> None:
     assert "| 8 | Greedy | 0.0% of 2 |" in text
     with pytest.raises(SettingsError, match="A length is a number"):
         table3.methods(["long"])
-    found = json.loads(json.dumps(table3.figures(file)))
+    found = json.loads(json.dumps(table3.figures(run)))
     assert found["exact_match"]["8"]["SOAR"]["gained"] == 1
     assert found["pass_at_1"]["8"]["SOAR"]["gained"] == 0

@@ -287,6 +287,7 @@ def test_keywords_of_the_public_methods_are_the_options() -> None:
         "max_new_tokens",
         "stop",
         "chat",
+        "add_special_tokens",
         "length",
     }
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soar_dlm.tasks import mini_code
+from soar_dlm.tasks import unit_tests
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.execution import Outcome, same
 from soar_dlm.tasks.mini_code import MiniCode, function_body, length
@@ -174,7 +174,7 @@ def test_the_same_program_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ran.append(program)
         return Outcome("passed" if "return 1" in program else "wrong")
 
-    monkeypatch.setattr(mini_code, "run_cases", run)
+    monkeypatch.setattr(unit_tests, "run_cases", run)
     first, second = drawn(2, seed=6)
     texts = ["    return 1", "    return 2", "    return 1\nrest", "    return 1"]
     assert TASK.all_correct([first, first, first, second], texts) == [True, False, True, True]

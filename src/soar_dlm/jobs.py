@@ -43,13 +43,15 @@ class GenerateOptions(DecodeOptions, total=False):
     """Keywords of :meth:`LM.generate` and :meth:`LM.stream`.
 
     ``max_new_tokens`` is the length of the canvas; ``stop`` strings end the text before them; ``chat`` puts a plain
-    prompt into the model's chat template as the user's turn. With ``length``, a model with expand and delete tokens
+    prompt into the model's chat template as the user's turn; ``add_special_tokens=False`` leaves out what the tokenizer
+    puts around a plain prompt, for one that has it already. With ``length``, a model with expand and delete tokens
     starts from so many masks and changes the length as it sees fit, up to ``max_new_tokens``.
     """
 
     max_new_tokens: int
     stop: str | Sequence[str] | None
     chat: bool
+    add_special_tokens: bool
     length: int | None
 
 
@@ -81,11 +83,11 @@ def generate_job(
 ) -> Job:
     """A prompt and the masks that continue it."""
     given, checked = generate_settings(options, place)
-    before, after = _encoded(text, name, prompt, given.chat)
+    before, after = _encoded(text, name, prompt, given)
     length, most = given.max_new_tokens, None
     if given.length is not None:
         length, most = given.length, given.max_new_tokens
-        if isinstance(prompt, str) and not given.chat:
+        if isinstance(prompt, str) and not given.chat and given.add_special_tokens:
             before, after = _start(text, facts, prompt)
     canvas = [*before, *[facts.mask_id] * length, *after]
     fill = range(len(before), len(before) + length)
@@ -122,7 +124,7 @@ def infill_job(
     fill: list[int] = []
     for length, piece in zip(template.lengths, template.pieces[1:], strict=True):
         fill += range(len(ids), len(ids) + length)
-        between = text.continued(piece)
+        between = text.encode(piece, framed=False)[0]
         ids += [facts.mask_id] * length + between
         if not between and len(fill) < sum(template.lengths):
             raise PromptError("Two blanks stand side by side with no text between them; make them one.")
@@ -167,6 +169,7 @@ class GenerateSettings:
     max_new_tokens: int = 128
     stop: tuple[str, ...] = ()
     chat: bool = False
+    add_special_tokens: bool = True
     length: int | None = None
 
     def __post_init__(self) -> None:
@@ -209,9 +212,9 @@ def _start(text: Text, facts: ModelFacts, piece: str) -> tuple[list[int], list[i
     return text.encode(piece) if facts.expand_id is None else text.whole(piece)
 
 
-def _encoded(text: Text, name: str, prompt: Prompt, chat: bool) -> tuple[list[int], list[int]]:
-    if isinstance(prompt, str) and not chat:
-        return text.encode(prompt)
+def _encoded(text: Text, name: str, prompt: Prompt, given: GenerateSettings) -> tuple[list[int], list[int]]:
+    if isinstance(prompt, str) and not given.chat:
+        return text.encode(prompt, given.add_special_tokens)
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not is_conversation(messages):
         raise PromptError(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import index
-from typing import Any, Union, overload
+from typing import Any, TypeVar, Union, overload
 
 import numpy as np
 from typing_extensions import Unpack
@@ -37,6 +37,7 @@ from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import DEFAULT_LENGTH, Template
 
 AnyStrategy = Union[Strategy, str, None]
+_Given = TypeVar("_Given")
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
@@ -47,6 +48,7 @@ class LM:
 
     def __init__(self, checkpoint: Checkpoint, engine: EngineSettings | None = None) -> None:
         self.name, self.family, self.model = checkpoint.name, checkpoint.family, checkpoint.model
+        self.revision = checkpoint.revision
         self._text = checkpoint.text
         self.engine_settings = engine or EngineSettings()
 
@@ -91,27 +93,7 @@ class LM:
         generate_settings(options, 0)  # what is wrong for every prompt is raised, not yielded
         chosen = as_strategy(strategy)
         self._need_text()
-        engine = Engine(self.model, self.engine_settings)
-        running: dict[int, tuple[int, Job]] = {}
-        source = enumerate(prompts)
-        exhausted = False
-        while running or not exhausted:
-            while engine.hungry and not exhausted:
-                place, prompt = next(source, (-1, ""))
-                if place < 0:
-                    exhausted = True
-                    break
-                try:
-                    job = self._job(prompt, chosen, options, place)
-                    running[engine.add(job.request)] = (place, job)
-                except SoarError as error:
-                    yield place, error
-            for event in engine.step():
-                if event.decoding is not None:
-                    place, job = running.pop(event.ticket)
-                    yield place, result_of(job, event.decoding, self._text)
-                elif event.error is not None:
-                    yield running.pop(event.ticket)[0], event.error
+        return self._as_completed(prompts, lambda prompt, place: self._job(prompt, chosen, options, place))
 
     def stream(
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
@@ -184,6 +166,14 @@ class LM:
         results = self._run([self._infill_job(one, strategy, options, place) for place, one in enumerate(many)])
         return results[0] if single else results
 
+    def infill_as_completed(
+        self, templates: Iterable[str | Template], strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+    ) -> Iterator[tuple[int, Result | SoarError]]:
+        """Fill the blanks of many texts; yields (index, result) as each is done, or (index, error)."""
+        chosen = as_strategy(strategy)
+        self._need_text()
+        return self._as_completed(templates, lambda one, place: self._infill_job(one, chosen, options, place))
+
     def stream_infill(
         self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
     ) -> Iterator[Event]:
@@ -206,6 +196,32 @@ class LM:
                 place = tickets[event.ticket]
                 results[place] = result_of(jobs[place], event.decoding, self._text)
         return [results[place] for place in range(len(jobs))]
+
+    def _as_completed(
+        self, texts: Iterable[_Given], make: Callable[[_Given, int], Job]
+    ) -> Iterator[tuple[int, Result | SoarError]]:
+        engine = Engine(self.model, self.engine_settings)
+        running: dict[int, tuple[int, Job]] = {}
+        source = enumerate(texts)
+        exhausted = False
+        while running or not exhausted:
+            while engine.hungry and not exhausted:
+                following = next(source, None)
+                if following is None:
+                    exhausted = True
+                    break
+                place, given = following
+                try:
+                    job = make(given, place)
+                    running[engine.add(job.request)] = (place, job)
+                except SoarError as error:
+                    yield place, error
+            for event in engine.step():
+                if event.decoding is not None:
+                    place, job = running.pop(event.ticket)
+                    yield place, result_of(job, event.decoding, self._text)
+                elif event.error is not None:
+                    yield running.pop(event.ticket)[0], event.error
 
     def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions, place: int) -> Job:
         chosen = as_strategy(strategy)

@@ -33,7 +33,8 @@ def generate(
     revision: opt.Revision = None,
     attn_implementation: opt.Attention = None,
     mask_token_id: opt.MaskTokenId = None,
-    strategy: opt.StrategyName = "soar",
+    strategy: opt.StrategyName = None,
+    preset: opt.PresetFile = None,
     beam: opt.Beam = None,
     threshold: opt.Threshold = None,
     metric: opt.Metric = None,
@@ -69,13 +70,14 @@ def generate(
     """
     from soar_dlm.engine.settings import EngineSettings
     from soar_dlm.lm import load
-    from soar_dlm.search.catalogue import make_strategy
+    from soar_dlm.presets import named_or_preset
 
     many = jsonl or (input_file is not None and input_file.suffix == ".jsonl")
     if many and watch:
         raise SettingsError("--watch shows one prompt; leave it out for JSON lines.")
-    chosen = make_strategy(
+    chosen = named_or_preset(
         strategy,
+        preset,
         **opt.given(beam=beam, threshold=threshold, metric=metric, tokens_per_step=tokens_per_step, released=released),
         **opt.extra_settings(settings),
     )

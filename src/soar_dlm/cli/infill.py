@@ -42,7 +42,8 @@ def infill(
     revision: opt.Revision = None,
     attn_implementation: opt.Attention = None,
     mask_token_id: opt.MaskTokenId = None,
-    strategy: opt.StrategyName = "soar",
+    strategy: opt.StrategyName = None,
+    preset: opt.PresetFile = None,
     beam: opt.Beam = None,
     threshold: opt.Threshold = None,
     metric: opt.Metric = None,
@@ -70,13 +71,14 @@ def infill(
     For example: [cyan]soar infill -m Dream-org/DreamOn-v0-7B solution.py --marker "# TODO" --write[/cyan]
     """
     from soar_dlm.lm import load
-    from soar_dlm.search.catalogue import make_strategy
+    from soar_dlm.presets import named_or_preset
 
     template = _template(file, marker, prefix, suffix, length)
     if write and (file is None or str(file) == "-" or output is not None):
         raise SettingsError("--write changes FILE in place; name a file, and leave out --output.")
-    chosen = make_strategy(
+    chosen = named_or_preset(
         strategy,
+        preset,
         **opt.given(beam=beam, threshold=threshold, metric=metric, tokens_per_step=tokens_per_step, released=released),
         **opt.extra_settings(settings),
     )

@@ -8,9 +8,12 @@ from typing import Annotated, Optional
 import typer
 
 from soar_dlm import __version__
+from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
+from soar_dlm.cli.sweep import sweep, tune
+from soar_dlm.cli.table import table
 from soar_dlm.cli.train import train
 from soar_dlm.errors import SoarError
 
@@ -26,6 +29,10 @@ app.command()(generate)
 app.command()(infill)
 app.command()(models)
 app.command()(train)
+app.command("eval")(evaluate)
+app.command()(table)
+app.command()(sweep)
+app.command()(tune)
 
 
 def _version(wanted: bool) -> None:

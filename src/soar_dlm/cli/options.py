@@ -34,14 +34,15 @@ MaskTokenId = Annotated[Optional[int], _option(_MODEL, "For a checkpoint that do
 Revision = Annotated[Optional[str], _option(_MODEL, "Branch, tag or commit of a Hub model.")]
 
 StrategyName = Annotated[
-    str,
+    Optional[str],
     _option(
         _STRATEGY,
-        "greedy, adaptive, pbs, pbs-parallel, soar, soar-llada, soar-dream, or an installed one.",
+        "greedy, adaptive, pbs, pbs-parallel, soar (default), soar-llada, soar-dream, or an installed one.",
         "--strategy",
         "-s",
     ),
 ]
+PresetFile = Annotated[Optional[Path], _option(_STRATEGY, "Strategy and settings from a file of 'soar tune'.")]
 Beam = Annotated[Optional[int], _option(_STRATEGY, "Candidates kept (pbs, soar).")]
 Threshold = Annotated[
     Optional[float],

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +17,14 @@ import transformers
 
 import soar_dlm
 from soar_dlm import checks
-from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.errors import SettingsError
+from soar_dlm.evals.results import Record, ResultFolder, Turn, turns
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.results import Result
 from soar_dlm.search.strategy import Strategy
-from soar_dlm.solving import solve
+from soar_dlm.solving import solved_as_completed
 from soar_dlm.tasks.infilling import InfillingTask
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
@@ -35,44 +35,15 @@ WARM_UP = 4
 
 @dataclass(frozen=True)
 class Method:
-    """A strategy, and the length of canvas or blank it starts from: the task's by default, "right" for the answer's."""
+    """A strategy, and the length of canvas or blank it starts from: the task's by default, "right" for the answer's.
+
+    ``options`` are those of ``generate`` or ``infill``; ``label`` is what tables call it.
+    """
 
     strategy: Strategy
     length: int | Literal["right"] | None = None
-
-
-@dataclass(frozen=True)
-class Record:
-    """One problem decoded by one method; ``seconds`` is the time of its chunk over the size of its chunk.
-
-    ``exact`` is whether the text is the very one that was taken out, where a task fills blanks.
-    """
-
-    index: int
-    method: str
-    kind: str
-    correct: bool
-    steps: int
-    forwards: int
-    tokens_per_forward: float
-    mean_confidence: float
-    seconds: float
-    text: str
-    exact: bool | None = None
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """What a record file holds: its first line, and the records of its whole chunks, which take up ``size`` bytes."""
-
-    settings: dict[str, Any]
-    machine: dict[str, Any]
-    records: list[Record]
-    size: int
-
-    @property
-    def complete(self) -> bool:
-        return len(self.records) == int(self.settings["problems"]) * len(self.settings["order"])
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
 
 
 def compare(
@@ -82,84 +53,97 @@ def compare(
     methods: Mapping[str, Strategy | Method],
     *,
     chunk: int = 50,
-    file: Path | None = None,
+    folder: Path | None = None,
+    seed: int = 0,
     on_record: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """Decode every problem with every method; one record for each pair, in the order they were made.
 
-    1. Methods take turns: each chunk of problems is decoded by all methods, one ``generate`` call each, and the order
-       of the methods rotates by one from chunk to chunk, so that a change of the machine's speed meets all alike.
-    2. The clock runs during ``generate`` only; answers are judged outside it. Before the first chunk each method
+    1. Methods take turns: each chunk of problems is decoded by all methods, each in one batch, and the order of the
+       methods rotates by one from chunk to chunk, so that a change of the machine's speed meets all alike.
+    2. The clock runs while there is decoding only; answers are judged outside it. Before the first chunk each method
        decodes a few prompts untimed.
-    3. The options of ``generate`` are its defaults: temperature 0, no blocks, and early exit. With early exit a text
-       whose end token and all before it are committed is done, and the canvas behind it costs no forwards. So greedy
-       takes as many forwards as it commits positions, at most the canvas, and ``tokens_per_forward`` counts
-       committed positions only. A forward is one evaluation of one candidate, however many share a batch.
-    4. With a ``file``, each chunk is appended when it is done. Another call with the same settings goes on after the
-       last whole chunk; with other settings it is refused.
+    3. The options of ``generate`` are its defaults unless a method has its own: temperature 0, no blocks, and early
+       exit. With early exit a text whose end token and all before it are committed is done, and the canvas behind
+       it costs no forwards. So greedy takes as many forwards as it commits positions, at most the canvas, and
+       ``tokens_per_forward`` counts committed positions only. A forward is one evaluation of one candidate, however
+       many share a batch.
+    4. With a ``folder``, each record is written as it happens. Another call with the same settings goes on after the
+       last whole turn; with other settings it is refused. A torn turn is decoded again in whole: what shares a batch
+       can change the last digits of a confidence, and the file shall be that of a run that was never stopped.
 
-    ``on_record`` is called with every record, those read from the file first.
+    ``on_record`` is called with every record, those read from the folder first.
     """
     checks.whole_number("chunk", chunk, 1)
     if not methods:
         raise SettingsError("Give at least one method to compare.")
-    settings = settings_of(lm, task, problems, methods, chunk)
-    records = [] if file is None else _resume(file, settings)
+    settings = settings_of(lm, task, problems, methods, chunk, seed)
+    results = None if folder is None else ResultFolder(folder).resume(settings)
+    records = [] if results is None else list(results.records)
     for record in records:
         _tell(on_record, record)
-    done = len(records) // len(methods)
-    if done < len(problems):
-        for strategy in methods.values():
-            _answers(lm, task, problems[:WARM_UP], strategy)
-    for start in range(done, len(problems), chunk):
-        fresh: list[Record] = []
-        for name in turn(list(methods), start // chunk):
-            part = problems[start : start + chunk]
-            fresh += _decode(lm, task, part, start, name, methods[name])
-        if file is not None:
-            _append(file, fresh)
-        records += fresh
-        for record in fresh:
+    left = list(turns(settings))[0 if results is None else results.turns_done :]
+    for name in dict.fromkeys(turn.method for turn in left):
+        for _ in _answers(lm, task, problems[:WARM_UP], methods[name], seed):
+            pass
+    for turn in left:
+        for record in _decode(lm, task, problems, turn, methods[turn.method], seed):
+            if folder is not None:
+                ResultFolder(folder).append(record)
+            records.append(record)
             _tell(on_record, record)
     return records
 
 
-def turn(names: Sequence[str], chunk: int) -> list[str]:
-    """The order of the methods in a chunk: rotated by one for each chunk before it."""
-    shift = chunk % len(names)
-    return [*names[shift:], *names[:shift]]
-
-
 def _decode(
-    lm: LM, task: Task, problems: Sequence[Problem], start: int, name: str, strategy: Strategy | Method
+    lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method: Strategy | Method, seed: int
 ) -> Iterator[Record]:
-    started = time.perf_counter()
-    results = _answers(lm, task, problems, strategy)
-    seconds = (time.perf_counter() - started) / len(problems)
-    verdicts = task.all_correct(problems, [result.text for result in results])
-    for place, (problem, result, correct) in enumerate(zip(problems, results, verdicts, strict=True)):
-        yield Record(
-            index=start + place,
-            method=name,
-            kind=problem.kind,
-            correct=bool(correct),
-            steps=result.steps,
-            forwards=result.forwards,
-            tokens_per_forward=result.tokens_per_forward,
-            mean_confidence=result.mean_confidence,
-            seconds=seconds,
-            text=result.text,
-            exact=task.exact(problem, result.text) if isinstance(task, InfillingTask) else None,
-        )
+    """The records of a turn in the order of its problems, each as soon as it and those before it are done.
+
+    The clock stands still while an answer is judged and a record is taken.
+    """
+    own = problems[turn.start : turn.stop]
+    done: dict[int, Result] = {}
+    due, seconds, started = 0, 0.0, time.perf_counter()
+    for place, result in _answers(lm, task, own, method, seed):
+        seconds += time.perf_counter() - started
+        done[place] = result
+        while due in done:
+            yield _record(task, own[due], done.pop(due), turn.start + due, turn.method, seconds)
+            due, seconds = due + 1, 0.0
+        started = time.perf_counter()
 
 
-def _answers(lm: LM, task: Task, problems: Sequence[Problem], method: Strategy | Method) -> list[Result]:
+def _record(task: Task, problem: Problem, result: Result, index: int, method: str, seconds: float) -> Record:
+    return Record(
+        index=index,
+        method=method,
+        kind=problem.kind,
+        prompt_sha256=sha256((problem.prompt + problem.suffix).encode()).hexdigest(),
+        correct=bool(task.correct(problem, result.text)),
+        steps=result.steps,
+        forwards=result.forwards,
+        tokens_per_forward=result.tokens_per_forward,
+        mean_confidence=result.mean_confidence,
+        finish_reason=result.finish_reason,
+        seconds=seconds,
+        text=result.text,
+        exact=task.exact(problem, result.text) if isinstance(task, InfillingTask) else None,
+    )
+
+
+def _answers(
+    lm: LM, task: Task, problems: Sequence[Problem], method: Strategy | Method, seed: int
+) -> Iterator[tuple[int, Result]]:
     if isinstance(method, Strategy):
         method = Method(method)
+    length: int | list[int] | None
     if method.length == "right":
         right = lm.tokenizer([problem.answer for problem in problems], add_special_tokens=False)["input_ids"]
-        return solve(lm, task, problems, method.strategy, [max(len(ids), 1) for ids in right])
-    return solve(lm, task, problems, method.strategy, method.length)
+        length = [max(len(ids), 1) for ids in right]
+    else:
+        length = method.length
+    return solved_as_completed(lm, task, problems, method.strategy, length, **{**method.options, "seed": seed})
 
 
 def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
@@ -168,23 +152,27 @@ def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
 
 
 def settings_of(
-    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Strategy | Method], chunk: int
+    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Strategy | Method], chunk: int, seed: int
 ) -> dict[str, Any]:
     """All that the records depend on, as plain JSON values."""
     wording = json.dumps([_wording(problem) for problem in problems])
     return {
         "model": lm.name,
+        "revision": lm.revision,
         "weights_sha256": weights_fingerprint(lm.name),
         "device": str(lm.model.device),
         "dtype": str(next(lm.model.backbone.parameters()).dtype),
         "engine": repr(lm.engine_settings),
         "task": task.name,
         "canvas": task.canvas,
+        "shots": task.shots,
+        "stop": list(task.stop),
         "problems": len(problems),
         "problems_sha256": sha256(wording.encode()).hexdigest(),
-        "methods": {name: repr(strategy) for name, strategy in methods.items()},
+        "methods": {name: _described(method) for name, method in methods.items()},
         "order": list(methods),
         "chunk": chunk,
+        "seed": seed,
         "threads": torch.get_num_threads(),
         "versions": {
             "soar_dlm": soar_dlm.__version__,
@@ -193,6 +181,22 @@ def settings_of(
             "transformers": transformers.__version__,
             "numpy": np.__version__,
         },
+    }
+
+
+def _described(method: Strategy | Method) -> dict[str, Any]:
+    """A method in the words of a manifest."""
+    if isinstance(method, Strategy):
+        method = Method(method)
+    strategy = method.strategy
+    return {
+        "label": method.label or repr(strategy),
+        "strategy": repr(strategy),
+        "metric": strategy.metric,
+        "beam": strategy.beam,
+        "threshold": strategy.threshold,
+        "length": method.length,
+        "options": dict(method.options),
     }
 
 
@@ -213,85 +217,6 @@ def weights_fingerprint(name: str) -> str | None:
             while block := weights.read(2**20):
                 digest.update(block)
     return digest.hexdigest()
-
-
-def machine() -> dict[str, Any]:
-    """The processor's name and the number of its cores that are at hand."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    return {"cpu": name, "cores": os.cpu_count()}
-
-
-def read_records(file: Path) -> RecordFile:
-    """A record file as far as its chunks are whole; a torn chunk at its end is left out."""
-    try:
-        lines = file.read_bytes().splitlines(keepends=True)
-    except OSError as error:
-        raise InputFileError(f"Cannot read the records in {file}: {error.strerror}.") from error
-    try:
-        first = json.loads(lines[0])
-        settings, made_on = first["settings"], first["machine"]
-        names, chunk, problems = settings["order"], settings["chunk"], settings["problems"]
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise InputFileError(f"{file} does not begin with the settings of a comparison; is it another file?") from error
-    records: list[Record] = []
-    place = 1
-    for start in range(0, problems, chunk):
-        indices = range(start, min(start + chunk, problems))
-        expected = [(name, index) for name in turn(names, start // chunk) for index in indices]
-        found = [_parsed(line) for line in lines[place : place + len(expected)]]
-        if [(record.method, record.index) for record in found if record is not None] != expected:
-            break
-        records += [record for record in found if record is not None]
-        place += len(expected)
-    return RecordFile(settings, made_on, records, sum(map(len, lines[:place])))
-
-
-def _parsed(line: bytes) -> Record | None:
-    """The record on a line; None if the line is torn."""
-    try:
-        return Record(**json.loads(line)) if line.endswith(b"\n") else None
-    except (TypeError, ValueError):
-        return None
-
-
-def _resume(file: Path, settings: dict[str, Any]) -> list[Record]:
-    """The records of whole chunks made with these settings; the file is then ready for the next chunk."""
-    header = json.dumps({"settings": settings, "machine": machine()}) + "\n"
-    content = file.read_bytes() if file.exists() else b""
-    if b"\n" not in content and header.encode().startswith(content[:12]):  # new, or torn in its first line
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(header)
-        return []
-    found = read_records(file)
-    differences = list(_differences(found.settings, settings))
-    if differences:
-        raise SettingsError(
-            f"{file} was made with other settings: {'; '.join(differences)}. "
-            "Go back to those, or remove the file to start over."
-        )
-    os.truncate(file, found.size)
-    return found.records
-
-
-def _append(file: Path, records: Sequence[Record]) -> None:
-    with file.open("a") as target:
-        target.write("".join(json.dumps(asdict(record)) + "\n" for record in records))
-        target.flush()
-        os.fsync(target.fileno())
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Each setting that differs, with its value then and now."""
-    for name in [*old, *(name for name in new if name not in old)]:
-        then, now = old.get(name), new.get(name)
-        if isinstance(then, Mapping) and isinstance(now, Mapping):
-            yield from _differences(then, now, f"{within}{name}.")
-        elif then != now:
-            yield f"{within}{name} was {then!r}, is now {now!r}"
 
 
 @dataclass(frozen=True)

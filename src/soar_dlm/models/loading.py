@@ -17,6 +17,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 from transformers.utils import cached_file
+from transformers.utils.hub import extract_commit_hash
 
 from soar_dlm.errors import (
     CheckpointError,
@@ -49,12 +50,16 @@ TOKENIZER_FILES = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded model with what belongs to it; ``text`` is None where there are no tokenizer files."""
+    """A loaded model with what belongs to it; ``text`` is None where there are no tokenizer files.
+
+    ``revision`` is the commit of a model from the Hub.
+    """
 
     name: str
     family: Family
     model: TransformersLM
     text: Text | None
+    revision: str | None = None
 
 
 def load_checkpoint(
@@ -94,6 +99,7 @@ def load_checkpoint(
         raw, _ = transformers.PretrainedConfig.get_config_dict(source, **hub)
         if "model_type" not in raw:
             raise CheckpointError(f"Could not load {name!r}: it has no config.json that names a model_type.")
+        commit = extract_commit_hash(cached_file(source, "config.json", **hub), None)
         family = family_of(raw)
         config, model_class = _config_and_class(name, family, raw)
         tokenizer = _tokenizer(source, family, hub)
@@ -118,7 +124,7 @@ def load_checkpoint(
     )
     if family is MASKED_LM:
         running.takes_padding = _padding_is_harmless(name, running)
-    return Checkpoint(name, family, running, text)
+    return Checkpoint(name, family, running, text, commit)
 
 
 def _is_hub_id(name: str) -> bool:

@@ -32,8 +32,13 @@ class Text:
                 return framed[:start], framed[start + len(probe) :]
         return [], []
 
-    def encode(self, text: str) -> tuple[list[int], list[int]]:
-        """Ids of a prompt, and the ids that belong after the text that continues it (such as [SEP])."""
+    def encode(self, text: str, framed: bool = True) -> tuple[list[int], list[int]]:
+        """Ids of a prompt, and the ids that belong after the text that continues it (such as [SEP]).
+
+        ``framed=False`` adds neither those nor what the tokenizer puts before a text.
+        """
+        if not framed:
+            return self._ids(text), []
         return [*self._before, *self._ids(text)], list(self._after)
 
     def whole(self, text: str) -> tuple[list[int], list[int]]:
@@ -41,10 +46,6 @@ class Text:
         named = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         bos, eos = ([] if token is None else [token] for token in named)
         return [*(self._before or bos), *self._ids(text)], self._after or eos
-
-    def continued(self, text: str) -> list[int]:
-        """Ids of a text that follows another, with nothing put before or after it."""
-        return self._ids(text)
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], list[int]]:
         """Ids of a conversation in the model's own chat template, ready for the assistant's turn."""

@@ -19,18 +19,24 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from tempfile import TemporaryDirectory
 from typing import IO, Any, Literal
 
 from soar_dlm.checks import real_number, whole_number
+from soar_dlm.tasks.isolation import BUILD_WALLS, readable
 
 Why = Literal["passed", "wrong", "error", "missing", "syntax", "timeout", "memory", "output", "exit"]
 
 # Imports nothing beyond what the interpreter has loaded anyway: starting up is most of the cost of a short program.
-CHILD = r"""
+CHILD = (
+    f"""
 import os, sys
-
-token, program, name, arguments, limits = eval(sys.stdin.buffer.read())
+{BUILD_WALLS}
+"""
+    + r"""
+token, program, name, arguments, limits, walls = eval(sys.stdin.buffer.read())
+missing = build_walls(*walls)
 try:
     import resource
 except ImportError:
@@ -69,8 +75,9 @@ def said(value):
     raise TypeError
 
 
-def finish(why, answers=(), token=token, channel=channel, write=os.write, leave=os._exit):
-    rest = ('["%s","%s",[%s]]' % (token, why, ",".join(answers))).encode()
+def finish(why, answers=(), token=token, missing=missing, channel=channel, write=os.write, leave=os._exit):
+    walls = ",".join(['"%s"' % wall for wall in missing])
+    rest = ('["%s","%s",[%s],[%s]]' % (token, why, ",".join(answers), walls)).encode()
     while rest:
         rest = rest[write(channel, rest) :]
     leave(0)
@@ -99,11 +106,14 @@ except BaseException:
     finish("error")
 finish("passed", answers)
 """
+)
 
 
 @dataclass(frozen=True)
 class Limits:
     """What one program may use. ``output_bytes`` bounds the returned values; what it prints is thrown away.
+
+    ``file_bytes`` bounds a file, ``disk_bytes`` all it writes, where it has a file system of its own.
 
     ``processes`` is how many processes the user may have before the program can start no more: with 0 it never can.
     """
@@ -114,6 +124,7 @@ class Limits:
     file_bytes: int = 2**20
     processes: int = 0
     output_bytes: int = 2**20
+    disk_bytes: int = 16 * 2**20
 
     def __post_init__(self) -> None:
         real_number("wall_seconds", self.wall_seconds, 0, 3600, open_low=True)
@@ -122,6 +133,7 @@ class Limits:
         whole_number("file_bytes", self.file_bytes, 0)
         whole_number("processes", self.processes, 0)
         whole_number("output_bytes", self.output_bytes, 64)
+        whole_number("disk_bytes", self.disk_bytes, 0)
 
     def for_child(self) -> list[tuple[str, int, int]]:
         """Names of the ``resource`` module, each with its soft and hard limit."""
@@ -136,9 +148,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether every case came out right, and in one word why or why not."""
+    """Whether every case came out right, in one word why or why not, and which walls were ``missing``."""
 
     why: Why
+    missing: Sequence[str] = ()
 
     @property
     def passed(self) -> bool:
@@ -155,22 +168,29 @@ def run_cases(program: str, name: str, cases: Sequence[Sequence[Any]], *, limits
     type and value; any value that is not exactly a JSON type, such as a tuple, is wrong.
     """
     token = secrets.token_hex(16)
-    request = ascii((token, program, name, [list(arguments) for arguments, _ in cases], limits.for_child()))
+    walls = (readable(), limits.disk_bytes)
+    request = ascii((token, program, name, [list(arguments) for arguments, _ in cases], limits.for_child(), walls))
     reply, why = _converse(request.encode(), limits)
     if why is not None:
         return Outcome(why)
     try:
-        given, why, answers = json.loads(reply)
+        given, why, answers, missing = json.loads(reply)
     except (ValueError, TypeError, RecursionError):
         return Outcome("exit")
     if given != token or not isinstance(answers, list):
         return Outcome("exit")
     if why != "passed":
-        return Outcome(why if why in ("wrong", "error", "missing", "syntax", "memory", "exit") else "exit")
+        return Outcome(why if why in ("wrong", "error", "missing", "syntax", "memory", "exit") else "exit", missing)
     right = len(answers) == len(cases) and all(
         same(expected, answer) for (_, expected), answer in zip(cases, answers, strict=True)
     )
-    return Outcome("passed" if right else "wrong")
+    return Outcome("passed" if right else "wrong", missing)
+
+
+@cache
+def missing_walls() -> tuple[str, ...]:
+    """What could not be built around programs on this machine, as names of :data:`soar_dlm.tasks.isolation.WALLS`."""
+    return tuple(run_cases("def nothing():\n    return True\n", "nothing", [[[], True]]).missing)
 
 
 def same(expected: Any, answer: Any) -> bool:
@@ -217,7 +237,7 @@ def _converse(request: bytes, limits: Limits) -> tuple[bytes, Why | None]:
                 child.stdout.close()
         if len(reply) > limits.output_bytes:
             return b"", "output"
-        if not finished or (sys.platform != "win32" and child.returncode == -signal.SIGXCPU):
+        if not finished or _out_of_time(child.returncode):
             return b"", "timeout"
         return bytes(reply), None
 
@@ -249,6 +269,11 @@ def _ended(child: subprocess.Popen[bytes], deadline: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def _out_of_time(code: int) -> bool:
+    """Whether a child ended at its CPU limit, itself or the process it had put the program into."""
+    return sys.platform != "win32" and code in (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

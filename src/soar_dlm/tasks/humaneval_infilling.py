@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from soar_dlm.tasks.infilling import InfillingTask
-from soar_dlm.tasks.mini_code import all_pass
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
+from soar_dlm.tasks.unit_tests import all_pass_tests
 
 HUB = "loubnabnl/humaneval_infilling"
-PASSES = "_passes_its_tests"
 
 
 class HumanEvalInfilling(InfillingTask, PublishedTask):
@@ -23,10 +22,10 @@ class HumanEvalInfilling(InfillingTask, PublishedTask):
 
     subset: ClassVar[str]
     canvas: ClassVar[int] = 16
+    runs_code: ClassVar[bool] = True
 
     def load(self) -> list[Problem]:
-        file = f"HumanEval-{self.subset}.jsonl.gz"
-        folder = None if self.data_dir is None else self.data_dir / "humaneval_infilling"
+        file = f"humaneval_infilling/HumanEval-{self.subset}.jsonl.gz"
         return [
             Problem(
                 prompt=row["prompt"],
@@ -34,18 +33,14 @@ class HumanEvalInfilling(InfillingTask, PublishedTask):
                 suffix=row["suffix"],
                 key=row["task_id"],
                 kind=self.subset,
-                checks={"test": row["test"], "entry_point": row["entry_point"]},
+                checks={"test": f"{row['test']}\ncheck({row['entry_point']})"},
             )
-            for row in read_rows(folder, file, HUB, f"HumanEval-{self.subset}")
+            for row in read_rows(self.data_dir, file, HUB, f"HumanEval-{self.subset}", "test")
         ]
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
-        programs = [
-            f"{one.prompt}{text}{one.suffix}\n{one.checks['test']}\n"
-            f"def {PASSES}():\n    check({one.checks['entry_point']})\n    return True\n"
-            for one, text in zip(problems, texts, strict=True)
-        ]
-        return all_pass(programs, [{"name": PASSES, "cases": [[[], True]]}] * len(programs))
+        programs = [one.prompt + text + one.suffix for one, text in zip(problems, texts, strict=True)]
+        return all_pass_tests(programs, [problem.checks["test"] for problem in problems])
 
 
 class SingleLine(HumanEvalInfilling):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from soar_dlm.tasks.execution import run_cases
 from soar_dlm.tasks.mini_code_cases import draw_cases
 from soar_dlm.tasks.mini_code_operations import OPERATIONS, Operation, Type
 from soar_dlm.tasks.mini_code_styles import Step, bodies
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
+from soar_dlm.tasks.unit_tests import all_pass
 
 NAMES = ("solve", "run", "compute", "answer", "process")
 PARAMETERS: dict[Type, tuple[str, ...]] = {
@@ -28,7 +26,6 @@ LENGTHS = (2, 2, 2, 3, 3, 3, 4)
 GUARDED = 0.15
 LONGEST_BODY = 40
 LONGEST_PROMPT = 48
-WORKERS = 2
 TOKEN = re.compile(r" ?[A-Za-z_]+| ?\d+|\n *| ?[^\sA-Za-z\d]")
 
 TYPES: tuple[Type, ...] = ("ints", "int", "words", "str", "bool")
@@ -47,6 +44,7 @@ class MiniCode(Task):
     name: ClassVar[str] = "mini-code"
     about: ClassVar[str] = "write the body of a Python function from its docstring; judged by hidden tests"
     canvas: ClassVar[int] = 44
+    runs_code: ClassVar[bool] = True
 
     def draw(self, rng: random.Random) -> Problem:
         start, count, guarded = rng.choice(STARTS), rng.choice(LENGTHS), rng.random() < GUARDED
@@ -65,19 +63,11 @@ class MiniCode(Task):
                 return Problem(prompt, "\n" + rng.choice(styles), _key(steps), f"{count} operations", checks)
 
     def correct(self, problem: Problem, text: str) -> bool:
-        return _passes(problem.prompt + function_body(text), problem.checks)
+        return self.all_correct([problem], [text])[0]
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         whole = [one.prompt + function_body(text) for one, text in zip(problems, texts, strict=True)]
         return all_pass(whole, [problem.checks for problem in problems])
-
-
-def all_pass(programs: Sequence[str], checks: Sequence[Any]) -> list[bool]:
-    """Whether each program passes its cases. Two run at a time; the same program with the same cases runs once."""
-    jobs = {(program, json.dumps(dict(own))): (program, own) for program, own in zip(programs, checks, strict=True)}
-    with ThreadPoolExecutor(WORKERS) as workers:
-        verdicts = dict(zip(jobs, workers.map(lambda job: _passes(*job), jobs.values()), strict=True))
-    return [verdicts[program, json.dumps(dict(own))] for program, own in zip(programs, checks, strict=True)]
 
 
 def length(text: str) -> int:
@@ -90,10 +80,6 @@ def function_body(text: str) -> str:
     lines = text.split("\n")
     end = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith((" ", "\t"))), len(lines))
     return "\n".join(lines[:end])
-
-
-def _passes(program: str, checks: Any) -> bool:
-    return run_cases(program, checks["name"], checks["cases"]).passed
 
 
 def _pipeline(kind: Type, count: int, guarded: bool, rng: random.Random) -> list[Step] | None:

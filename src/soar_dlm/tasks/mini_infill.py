@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from soar_dlm.tasks.infilling import InfillingTask
-from soar_dlm.tasks.mini_code import MiniCode, all_pass
+from soar_dlm.tasks.mini_code import MiniCode
 from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.unit_tests import all_pass
 
 
 class MiniInfill(InfillingTask):
@@ -22,6 +23,7 @@ class MiniInfill(InfillingTask):
     name: ClassVar[str] = "mini-infill"
     about: ClassVar[str] = "write the missing line of a Python function; judged by hidden tests"
     canvas: ClassVar[int] = 16
+    runs_code: ClassVar[bool] = True
     more_lines: ClassVar[float] = 0.25
 
     def __init__(self) -> None:

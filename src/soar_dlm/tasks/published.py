@@ -20,7 +20,7 @@ DATA_DIR = "SOAR_DATA_DIR"
 """The environment variable that names the folder where none is given."""
 
 
-ON_THE_HUB = "hf://datasets/{hub}@refs/convert/parquet/{subset}/test/*.parquet"
+ON_THE_HUB = "hf://datasets/{hub}@refs/convert/parquet/{subset}/{split}/*.parquet"
 """The Hub's own copy of every dataset: no code of the dataset's is run, which some of them would need."""
 
 
@@ -56,10 +56,10 @@ class PublishedTask(Task):
         return list(self.problems(split))[:count]
 
 
-def read_rows(data_dir: Path | None, file: str, hub: str, subset: str) -> list[dict[str, Any]]:
-    """Rows of ``file`` in the folder (JSON lines, gzipped or not), or of a subset of a dataset on the Hub."""
+def read_rows(data_dir: Path | None, file: str, hub: str, subset: str, split: str) -> list[dict[str, Any]]:
+    """Rows of ``file`` in the folder (JSON lines, gzipped or not), or of a dataset's subset and split on the Hub."""
     if data_dir is None:
-        return _from_hub(hub, subset)
+        return _from_hub(hub, subset, split)
     for path in (data_dir / file, data_dir / file.removesuffix(".gz")):
         if path.exists():
             try:
@@ -70,13 +70,13 @@ def read_rows(data_dir: Path | None, file: str, hub: str, subset: str) -> list[d
     raise InputFileError(f"There is no {file} in {data_dir}. Name the folder that holds it, or none to use the Hub.")
 
 
-def _from_hub(hub: str, subset: str) -> list[dict[str, Any]]:
+def _from_hub(hub: str, subset: str, split: str) -> list[dict[str, Any]]:
     try:
         from datasets import load_dataset
     except ImportError as error:
         raise MissingExtra("datasets", "eval", "Reading a benchmark from the Hub") from error
     try:
-        files = ON_THE_HUB.format(hub=hub, subset=subset)
+        files = ON_THE_HUB.format(hub=hub, subset=subset, split=split)
         return [dict(row) for row in load_dataset("parquet", data_files=files, split="train")]
     except Exception as error:
         raise InputFileError(

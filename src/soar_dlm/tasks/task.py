@@ -22,13 +22,17 @@ class Task(ABC):
 
     ``canvas`` is the number of positions in which every answer of the task fits, its end token included, with the
     tokenizer of the embedded models. A task that ``infills`` has problems with a suffix, and ``canvas`` is how many
-    masks a blank starts with.
+    masks a blank starts with. ``stop`` strings end an answer, ``shots`` solved examples stand before the question, and
+    a task that ``runs_code`` runs what the model wrote to judge it.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     canvas: ClassVar[int]
     infills: ClassVar[bool] = False
+    stop: ClassVar[tuple[str, ...]] = ()
+    shots: ClassVar[int] = 0
+    runs_code: ClassVar[bool] = False
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Problem:

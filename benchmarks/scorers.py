@@ -1,0 +1,117 @@
+"""Do the judges of the published benchmarks judge right?
+
+    python -m benchmarks.scorers --data-dir DATA
+
+Reference answers must all be right and wrong ones all be wrong. The judge of GSM8K must agree with
+lm-evaluation-harness's own on texts of many shapes, that of HumanEval with code_eval, which the harness fetches from
+the Hub, where that works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from soar_dlm.errors import SoarError
+from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.tasks.gsm8k import final_number
+from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.task import Task
+
+TASKS = ("gsm8k", "humaneval", "mbpp", "humaneval-infilling-single")
+WRONG = {"gsm8k": "#### -12345", "humaneval": "    return 'wrong'\n", "mbpp": "wrong = True\n"}
+IGNORED = (",", r"\$", "(?s).*#### ", r"\.$")
+
+
+def wrong_answers(task: Task, problems: Sequence[Problem]) -> list[str]:
+    """An answer to each problem that cannot be right; in a blank, one at the indentation of what was taken out."""
+    if not task.infills:
+        return [WRONG[task.name]] * len(problems)
+    indents = [re.match(r"\s*", problem.answer) for problem in problems]
+    return [f"{'' if found is None else found[0]}raise AssertionError\n" for found in indents]
+
+
+def shapes(problem: Problem) -> Iterator[str]:
+    """Texts a model could write about a word problem."""
+    number = problem.checks["number"]
+    yield problem.answer
+    yield problem.answer.replace("####", "")
+    yield f"The answer is {number}."
+    yield f"The answer is ${number}, I think. #### {number}"
+    yield f"#### {number}\n\nThen there were 7 more."
+    yield f"{number} and then 12"
+    yield "no idea"
+    yield f"#### {int(float(number)) + 1}"
+
+
+def harness_verdict(text: str, reference: str) -> bool:
+    """What lm-evaluation-harness says: by its strict match where the mark is there, else by its flexible one."""
+    from lm_eval.api.metrics import exact_match_hf_evaluate
+    from lm_eval.filters.extraction import RegexFilter
+
+    strict = RegexFilter(r"#### (\-?[0-9\.\,]+)")
+    flexible = RegexFilter(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", group_select=-1)
+    chosen = strict if strict.regex.search(text) else flexible
+    found = chosen.apply([[text]], [{}])[0]
+    told = exact_match_hf_evaluate(found, [reference], regexes_to_ignore=list(IGNORED), ignore_case=True)
+    return bool(told["exact_match"] == 1)
+
+
+def gsm8k_agreement(problems: Sequence[Problem]) -> str:
+    texts = [(text, problem) for problem in problems for text in shapes(problem)]
+    differ = [
+        text[-80:]
+        for text, problem in texts
+        if (final_number(text) == problem.checks["number"]) != harness_verdict(text, problem.answer)
+    ]
+    told = f"{len(texts) - len(differ)} of {len(texts)} texts judged as lm-evaluation-harness does"
+    return f"{told}; not: {differ[:5]}" if differ else told
+
+
+def code_agreement(problems: Sequence[Problem]) -> str:
+    """The judge and code_eval on reference solutions and on wrong ones."""
+    import evaluate
+
+    os.environ["HF_ALLOW_CODE_EVAL"] = "1"
+    try:
+        judge = evaluate.load("code_eval")
+    except Exception as error:
+        return f"code_eval cannot be had here ({type(error).__name__})"
+    texts = [problem.answer for problem in problems] + [WRONG["humaneval"]] * len(problems)
+    both = [*problems, *problems]
+    ours = make_task("humaneval").all_correct(both, texts)
+    programs = [[problem.prompt + text] for problem, text in zip(both, texts, strict=True)]
+    _, found = judge.compute(references=[problem.checks["test"] for problem in both], predictions=programs, k=[1])
+    theirs = [bool(found[place][0][1]["passed"]) for place in range(len(both))]
+    same = sum(mine == their for mine, their in zip(ours, theirs, strict=True))
+    return f"{same} of {len(both)} programs judged as code_eval does"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, help="folder with the benchmarks' files; else the Hub")
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    asked = parser.parse_args()
+    try:
+        print(
+            "| benchmark | problems | reference answers right | wrong answers right | seconds |\n|---|---|---|---|---|"
+        )
+        for name in asked.tasks.split(","):
+            task = make_task(name, asked.data_dir)
+            problems = list(task.problems("test"))
+            started = time.perf_counter()
+            right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
+            wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
+            print(f"| {name} | {len(problems)} | {right} | {wrong} | {time.perf_counter() - started:.0f} |", flush=True)
+        print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', asked.data_dir).problems('test')))}")
+        print(f"HumanEval: {code_agreement(list(make_task('humaneval', asked.data_dir).problems('test')))}")
+    except SoarError as error:
+        raise SystemExit(f"scorers: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

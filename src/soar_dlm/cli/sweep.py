@@ -1,0 +1,119 @@
+"""``soar sweep`` and ``soar tune``: SOAR over thresholds and beams, and the setting to take from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from soar_dlm.cli import options as opt
+from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, bar, loaded, numbers_of, prepared
+from soar_dlm.errors import SettingsError
+
+if TYPE_CHECKING:
+    from soar_dlm.evals.comparison import Summary
+    from soar_dlm.evals.results import Results
+    from soar_dlm.evals.sweeps import Setting
+
+
+def sweep(
+    model: opt.Model,
+    task: Annotated[str, typer.Option("--task", "-t", help="The task to measure on.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results; a run in it goes on.")],
+    thresholds: Annotated[
+        str, typer.Option(help="Values of tau, with commas between.")
+    ] = "0.8,0.85,0.9,0.95,0.98,0.99",
+    beams: Annotated[str, typer.Option(help="Values of K, with commas between.")] = "2",
+    metric: opt.Metric = None,
+    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.")] = None,
+    limit: Annotated[int, typer.Option(help="Problems; of the validation split where the task has one.", min=1)] = 200,
+    data_dir: DataDir = None,
+    chunk: Chunk = 50,
+    seed: opt.Seed = 0,
+    allow_code_execution: AllowCode = False,
+    device: opt.Device = None,
+    dtype: opt.Dtype = None,
+    max_rows: opt.MaxRows = 32,
+    revision: opt.Revision = None,
+) -> None:
+    """Measure SOAR over thresholds and beam sizes: the paper's Figures 4 and 5.
+
+    For example: [cyan]soar sweep -m mini-llada -t mini-gsm --beams 2,4 -o sweep[/cyan]
+
+    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]
+    """
+    from soar_dlm.evals.comparison import compare
+    from soar_dlm.evals.results import ResultFolder
+    from soar_dlm.evals.sweeps import settings, sweep_methods
+    from soar_dlm.tasks.published import PublishedTask
+
+    console = Console(stderr=True, highlight=False)
+    points = settings(numbers_of(thresholds, float), numbers_of(beams, int))
+    chosen = prepared(task, data_dir, allow_code_execution, console)
+    problems = chosen.distinct("test" if isinstance(chosen, PublishedTask) else "validation", limit)
+    lm = loaded(model, device, dtype, max_rows, None, revision, None, None)
+    compared = sweep_methods(points, metric or "probability", length or chosen.canvas)
+    with bar(chosen.name, len(problems) * len(compared), console) as tell:
+        compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=tell)
+    Console().print(shown(ResultFolder(output).read()))
+
+
+def tune(
+    results: Annotated[Path, typer.Argument(help="A folder of soar sweep.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The preset file to write.")],
+    speed: Annotated[
+        Optional[float], typer.Option(help="The most accurate setting at least so many times as fast as greedy.", min=0)
+    ] = None,
+    accuracy: Annotated[
+        Optional[float],
+        typer.Option(help="The fastest setting with at least this accuracy, from 0 to 1.", min=0, max=1),
+    ] = None,
+    overwrite: opt.Overwrite = False,
+) -> None:
+    """Pick threshold and beam from a sweep, and write them as a preset that --preset reads."""
+    from soar_dlm.evals.results import ResultFolder
+    from soar_dlm.evals.sweeps import best
+    from soar_dlm.presets import Preset, write_preset
+
+    if output.exists() and not overwrite:
+        raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
+    found = ResultFolder(results).read()
+    measured = measured_points(found)
+    chosen = best(measured, speed, accuracy)
+    one = measured[chosen]
+    metric = next(iter(found.settings["methods"].values()))["metric"]
+    about = (
+        f"{found.settings['model']} on {found.settings['task']}: {one.accuracy:.1%} of {one.problems} problems, "
+        f"{one.speed_up:.2f} times as fast as greedy"
+    )
+    write_preset(output, Preset("soar", {**asdict(chosen), "metric": metric}, about))
+    typer.echo(f"{about}, with tau = {chosen.threshold} and K = {chosen.beam}. Written to {output}.")
+
+
+def measured_points(found: Results) -> dict[Setting, Summary]:
+    """The points of a sweep, each against greedy."""
+    from soar_dlm.evals.comparison import summary
+    from soar_dlm.evals.sweeps import BASELINE, Setting
+
+    by_name = summary(found.whole_chunks(), BASELINE)
+    told = found.settings["methods"]
+    return {
+        Setting(told[name]["threshold"], told[name]["beam"]): one for name, one in by_name.items() if name != BASELINE
+    }
+
+
+def shown(found: Results) -> Table:
+    table = Table(box=SIMPLE_HEAD, title=f"{found.settings['model']}, {found.settings['task']}")
+    for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
+        table.add_column(column, justify="right")
+    for point, one in measured_points(found).items():
+        low, high = one.interval
+        accuracy = f"{one.accuracy:.1%} ({low:.1%} to {high:.1%})"
+        cells = (str(point.threshold), str(point.beam), accuracy, f"{one.forwards:.1f}", f"{one.speed_up:.2f}")
+        table.add_row(*cells, f"{one.p_value:.3f}")
+    return table

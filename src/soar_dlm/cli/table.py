@@ -1,0 +1,71 @@
+"""``soar table``: the paper's tables from result folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from soar_dlm.cli.evaluate import result_folders
+from soar_dlm.errors import SettingsError
+
+if TYPE_CHECKING:
+    from soar_dlm.evals.tables import Grid, Judge
+
+KINDS: dict[int, tuple[Judge, tuple[str, ...] | None]] = {
+    1: ("correct", ("probability",)),
+    2: ("correct", ("margin", "neg_entropy")),
+    3: ("exact", None),
+}
+"""The tables of the paper: how answers are judged, and which metrics are in it."""
+
+
+def table(
+    results: Annotated[list[Path], typer.Argument(help="Folders of soar eval.")],
+    kind: Annotated[
+        Optional[int],
+        typer.Option(
+            "--table", help="1: methods, 2: other metrics, 3: infilling by exact match; default: all there is."
+        ),
+    ] = None,
+    style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or json.")] = "terminal",
+) -> None:
+    """Show results as the paper's tables, with intervals, significance, and the paper's own figures in brackets."""
+    from soar_dlm.evals.results import ResultFolder
+    from soar_dlm.evals.tables import grid, rendered
+
+    if kind is not None and kind not in KINDS:
+        raise SettingsError(f"--table is 1, 2 or 3, not {kind}.")
+    judge: Judge = "correct"
+    metrics: tuple[str, ...] | None = None
+    if kind is not None:
+        judge, metrics = KINDS[kind]
+    runs = [ResultFolder(folder).read() for folder in result_folders(results)]
+    if kind == 3:
+        runs = [run for run in runs if any(record.exact is not None for record in run.records)]
+    made = grid(runs, judge, metrics)
+    if style == "terminal":
+        show(made, Console())
+    else:
+        typer.echo(rendered(made, style), nl=False)
+
+
+def show(made: Grid, console: Console) -> None:
+    from soar_dlm.evals.tables import GREEDY, accuracy_text, speed_text
+
+    shown = Table(box=SIMPLE_HEAD, title=made.model)
+    shown.add_column("method")
+    for column in made.columns:
+        shown.add_column(f"{column.task}\n{column.length}", justify="right")
+    for row in made.rows:
+        found = [made.cells.get((row, column)) for column in made.columns]
+        label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
+        shown.add_row(label, *("" if cell is None else accuracy_text(cell) for cell in found))
+        if row.label != GREEDY:
+            shown.add_row("  SpeedUp", *("" if cell is None else speed_text(cell) for cell in found), style="cyan")
+    console.print(shown)
+    console.print("95% intervals in parentheses, * p < 0.05 against greedy (McNemar), the paper's figures in brackets.")

@@ -1,0 +1,177 @@
+"""The library as a model of lm-evaluation-harness: ``lm_eval --model soar --model_args pretrained=...``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM as HarnessModel  # noqa: N811
+from lm_eval.api.registry import register_model
+from tqdm import tqdm
+
+from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.errors import SettingsError
+from soar_dlm.evals.likelihood import Pair, log_likelihoods, would_be_written
+from soar_dlm.evals.ranks import Ranks
+from soar_dlm.lm import load
+from soar_dlm.presets import named_or_preset
+
+LOADING = ("device_map", "revision", "attn_implementation", "mask_token_id")
+DECODING = ("block_length", "top_k", "top_p", "cfg_scale", "seed", "early_exit", "temperature")
+IGNORED = ("max_batch_size",)
+LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+AT_ONCE = 256
+
+log = logging.getLogger(__name__)
+
+
+@register_model("soar")
+class SoarModel(HarnessModel):  # type: ignore[misc]
+    """A diffusion language model with a decoding strategy.
+
+    ``pretrained`` is a Hub id, a folder or an embedded name; ``strategy`` a name, with the strategy's own settings
+    beside it (``beam``, ``threshold``, ``metric``...), or ``preset`` a file. Options of loading and of decoding go by
+    their names in the library. ``max_gen_toks`` is the canvas where a task names none, ``mc_num`` the samples of a
+    likelihood, ``batch_size`` the most rows of a forward.
+    """
+
+    def __init__(
+        self,
+        pretrained: str,
+        strategy: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_size: int | str = 32,
+        max_gen_toks: int = 256,
+        mc_num: int = 128,
+        preset: str | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        given = {name: value for name, value in settings.items() if name not in IGNORED}
+        loading = {name: given.pop(name) for name in LOADING if name in given}
+        self.decoding = {name: given.pop(name) for name in DECODING if name in given}
+        self.strategy = named_or_preset(strategy, preset, **given)
+        self.ranks = Ranks()
+        self._rank, self._world_size = self.ranks.rank, self.ranks.count
+        self.lm = load(
+            pretrained, self.ranks.device or device, dtype, engine=EngineSettings(max_rows=_rows(batch_size)), **loading
+        )
+        self._device = self.lm.model.device
+        self.max_gen_toks, self.mc_num = max_gen_toks, mc_num
+        self._rendered = False
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Texts of all requests; those with equal settings are decoded together, in the order they came."""
+        groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
+        for place, request in enumerate(requests):
+            options = self._options(request.args[1])
+            groups.setdefault(repr(options), (options, []))[1].append(place)
+        texts: dict[int, str] = {}
+        with tqdm(total=len(requests), disable=disable_tqdm or not self.ranks.first, desc="soar") as bar:
+            for options, places in groups.values():
+                prompts = (requests[place].args[0] for place in places)
+                for number, result in self.lm.generate_as_completed(prompts, self.strategy, **options):
+                    if isinstance(result, Exception):
+                        raise result
+                    place = places[number]
+                    texts[place] = result.text
+                    self.cache_hook.add_partial("generate_until", requests[place].args, result.text)
+                    bar.update()
+        return [texts[place] for place in range(len(requests))]
+
+    def _options(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of ``generate`` from the harness's generation settings."""
+        rest = dict(asked)
+        until = rest.pop("until", None) or []
+        stops = [until] if isinstance(until, str) else list(until)
+        lengths = [rest.pop(name) for name in LENGTHS if name in rest]
+        sampled = rest.pop("do_sample", None)
+        options = {**self.decoding, "max_new_tokens": lengths[0] if lengths else self.max_gen_toks}
+        options["stop"] = [stop for stop in stops if stop]
+        for name in ("temperature", "top_p", "top_k"):
+            if name in rest:
+                options[name] = rest.pop(name)
+        if sampled is False:
+            options["temperature"] = 0.0
+        if rest:
+            log.warning("soar leaves out the generation settings %s.", ", ".join(sorted(rest)))
+        return {**options, "add_special_tokens": not self._rendered}
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """The Monte-Carlo estimate, and whether greedy decoding would write the continuation."""
+        found: list[tuple[float, bool]] = []
+        for start in tqdm(range(0, len(requests), AT_ONCE), disable=disable_tqdm or not self.ranks.first, desc="soar"):
+            part = requests[start : start + AT_ONCE]
+            pairs = [self._pair(*request.args) for request in part]
+            fresh = list(zip(self._estimates(pairs), would_be_written(self.lm, pairs), strict=True))
+            for request, value in zip(part, fresh, strict=True):
+                self.cache_hook.add_partial("loglikelihood", request.args, value)
+            found += fresh
+        return found
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """The estimate for whole texts: windows as long as the model's context, none of which sees another."""
+        totals = []
+        for request in tqdm(requests, disable=disable_tqdm or not self.ranks.first, desc="soar"):
+            ids = self._ids(request.args[0])
+            window = self.lm.model.facts.context or max(len(ids), 1)
+            pairs = [Pair([], ids[start : start + window]) for start in range(0, len(ids), window)]
+            totals.append(sum(self._estimates(pairs)))
+            self.cache_hook.add_partial("loglikelihood_rolling", request.args, totals[-1])
+        return totals
+
+    def _estimates(self, pairs: Sequence[Pair]) -> list[float]:
+        return log_likelihoods(self.lm, pairs, self.mc_num, self.decoding.get("seed", 0))
+
+    def _pair(self, context: str, continuation: str) -> Pair:
+        """Spaces at the end of the context belong to the continuation: tokenizers join them with the next word."""
+        kept = context.rstrip(" ")
+        before, whole = self._ids(kept), self._ids(kept + context[len(kept) :] + continuation)
+        return Pair(whole[: len(before)], whole[len(before) :])
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.lm.tokenizer(text, add_special_tokens=not self._rendered)["input_ids"])
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        self._rendered = True
+        return str(
+            self.lm.tokenizer.apply_chat_template(
+                chat_history,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=not add_generation_prompt,
+            )
+        )
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        if not chat_template:
+            return None
+        if not getattr(self.lm.tokenizer, "chat_template", None):
+            raise SettingsError(f"{self.lm.name!r} has no chat template; leave out --apply_chat_template.")
+        return str(self.lm.tokenizer.get_chat_template(chat_template if isinstance(chat_template, str) else None))
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self.lm.name.replace("/", "__")
+
+    def all_gather(self, tensor: Any) -> Any:
+        return self.ranks.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        return self.ranks.gather_objects(obj)
+
+    def barrier(self) -> None:
+        self.ranks.wait()
+
+
+def _rows(batch_size: int | str) -> int:
+    """The harness hands over a number, as text at times, or "auto"."""
+    if str(batch_size).partition(":")[0] == "auto":
+        return EngineSettings().max_rows
+    try:
+        return int(batch_size)
+    except ValueError as error:
+        raise SettingsError(f"batch_size must be a number or 'auto', not {batch_size!r}.") from error

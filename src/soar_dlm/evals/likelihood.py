@@ -1,0 +1,125 @@
+"""How likely one text is behind another, for models that fill masks in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from soar_dlm import checks
+from soar_dlm.errors import PromptTooLong
+from soar_dlm.lm import LM
+from soar_dlm.models.masked_lm import Rows
+from soar_dlm.search.greedy import Greedy
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A prompt and what may follow it, as token ids."""
+
+    prompt: Sequence[int]
+    answer: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """One masking of one pair: which answer tokens are hidden, and what each of them counts."""
+
+    pair: int
+    hidden: np.ndarray[tuple[int], np.dtype[np.intp]]
+    weight: float
+
+
+def log_likelihoods(lm: LM, pairs: Sequence[Pair], samples: int = 128, seed: int = 0) -> list[float]:
+    """The Monte-Carlo estimate that LLaDA uses of log p(answer | prompt), a lower bound on average.
+
+    1. For a pair with L answer tokens, each sample hides l of them: l goes evenly through 1 to L over the samples, from
+       a random start; which l is random.
+    2. A sample is the log-probability of the hidden tokens, times L / l.
+    3. The estimate is the mean over the samples.
+
+    A pair's draws depend on the seed and on its own tokens alone, so its estimate is the same in every batch and
+    process. An empty answer has likelihood 1.
+    """
+    checks.whole_number("samples", samples, 1)
+    for pair in pairs:
+        _check_fits(lm, pair)
+    draws = [draw for place, pair in enumerate(pairs) for draw in _draws(place, pair, samples, seed)]
+    totals = np.zeros(len(pairs))
+    rows = lm.engine_settings.max_rows
+    draws.sort(key=lambda draw: len(pairs[draw.pair].prompt) + len(pairs[draw.pair].answer))
+    for start in range(0, len(draws), rows):
+        chosen = draws[start : start + rows]
+        for draw, value in zip(chosen, _measured(lm, pairs, chosen), strict=True):
+            totals[draw.pair] += value * draw.weight / samples
+    return [float(total) for total in totals]
+
+
+def would_be_written(lm: LM, pairs: Sequence[Pair]) -> list[bool]:
+    """Whether greedy decoding of a canvas of the answer's length gives the answer."""
+    facts = lm.model.facts
+    written = [place for place, pair in enumerate(pairs) if pair.answer]
+    canvases = [[*pairs[place].prompt, *[facts.mask_id] * len(pairs[place].answer)] for place in written]
+    fill = [range(len(pairs[place].prompt), len(canvas)) for place, canvas in zip(written, canvases, strict=True)]
+    results = lm.decode(canvases, Greedy(), fill=fill, early_exit=False)
+    same = {
+        place: result.token_ids[len(pairs[place].prompt) :] == list(pairs[place].answer)
+        for place, result in zip(written, results, strict=True)
+    }
+    return [same.get(place, True) for place in range(len(pairs))]
+
+
+def _draws(place: int, pair: Pair, samples: int, seed: int) -> Iterator[_Draw]:
+    length = len(pair.answer)
+    if length == 0:
+        return
+    rng = np.random.default_rng([seed, len(pair.prompt), *pair.prompt, *pair.answer])
+    counts = 1 + (rng.integers(length) + np.arange(samples) * length // samples) % length
+    for count in counts.tolist():
+        yield _Draw(place, np.sort(rng.permutation(length)[:count]), length / count)
+
+
+@torch.inference_mode()
+def _measured(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> list[float]:
+    """The log-probability of what each draw hides."""
+    facts = lm.model.facts
+    rows, places, targets = [], [], []
+    for draw in draws:
+        pair = pairs[draw.pair]
+        ids = np.array([*pair.prompt, *pair.answer])
+        columns = len(pair.prompt) + draw.hidden
+        targets.append(ids[columns])
+        ids[columns] = facts.mask_id
+        rows.append(ids)
+        places.append(columns)
+    longest = max(map(len, rows))
+    padding = np.array([longest - len(ids) for ids in rows])
+    batch = np.full((len(rows), longest), facts.pad_id)
+    for number, ids in enumerate(rows):
+        batch[number, padding[number] :] = ids
+    row = np.repeat(np.arange(len(rows)), [len(columns) for columns in places])
+    column = np.concatenate([columns + pad for columns, pad in zip(places, padding, strict=True)])
+    device = lm.model.device
+    hidden = lm.model.hidden(
+        Rows(
+            torch.from_numpy(batch).to(device),
+            torch.from_numpy(padding).to(device) if padding.any() else None,
+            torch.from_numpy(row).to(device),
+            torch.from_numpy(column).to(device),
+        )
+    )
+    target = torch.from_numpy(np.concatenate(targets)).to(device)
+    at_once = max(lm.engine_settings.head_budget // (8 * facts.vocab_size), 1)
+    parts = zip(torch.split(hidden, at_once), torch.split(target, at_once), strict=True)
+    losses = [cross_entropy(lm.model.logits(states).float(), wanted, reduction="none") for states, wanted in parts]
+    borders = np.cumsum([len(columns) for columns in places])[:-1]
+    return [-float(part.sum()) for part in np.split(torch.cat(losses).cpu().numpy(), borders)]
+
+
+def _check_fits(lm: LM, pair: Pair) -> None:
+    longest, length = lm.model.facts.context, len(pair.prompt) + len(pair.answer)
+    if longest is not None and length > longest:
+        raise PromptTooLong(f"Prompt and answer are {length} tokens long, {lm.name!r} takes {longest}.")

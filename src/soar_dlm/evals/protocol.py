@@ -1,0 +1,72 @@
+"""How the paper measures, by name: which methods, with which settings, on canvases decoded to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.evals.comparison import Method
+from soar_dlm.presets import Preset
+from soar_dlm.search.catalogue import STRATEGIES, make_strategy
+from soar_dlm.tasks.task import Task
+
+LABELS = {
+    "greedy": "Greedy",
+    "adaptive": "Adaptive Parallel",
+    "pbs": "PBS",
+    "pbs-parallel": "PBS parallel",
+    "soar": "SOAR",
+}
+"""What the paper calls its methods."""
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "paper": {"early_exit": False},
+    "library": {},
+}
+"""Options of decoding by name: ``paper`` fills the whole canvas, ``library`` ends with the text."""
+
+BENCHMARKS = {"humaneval_infilling": "humaneval-infilling-single"}
+"""Other names of tasks."""
+
+
+def task_names(names: Sequence[str]) -> list[str]:
+    return [BENCHMARKS.get(name, name) for name in names]
+
+
+def methods(
+    strategies: Sequence[str],
+    lengths: Sequence[int],
+    task: Task,
+    thresholds: Mapping[str, float],
+    protocol: str = "paper",
+    presets: Mapping[str, Preset] | None = None,
+    **settings: Any,
+) -> dict[str, Method]:
+    """Every strategy at every length, and every preset by its name.
+
+    A setting goes to the strategies that have it and must go to one at least. A threshold that is left open is the
+    paper's for the model.
+    """
+    if protocol not in PROTOCOLS:
+        raise UnknownName("protocol", protocol, PROTOCOLS)
+    for setting in settings:
+        if not any(setting in accepted(name, settings) for name in strategies):
+            raise SettingsError(f"None of the strategies {', '.join(strategies)} has a setting {setting!r}.")
+    chosen = {LABELS.get(name, name): make_strategy(name, **accepted(name, settings)) for name in strategies}
+    chosen |= {name: preset.make() for name, preset in (presets or {}).items()}
+    options = {} if task.infills else PROTOCOLS[protocol]  # a blank has no end to exit at
+    return {
+        f"{label} at {length}": Method(strategy.bound(thresholds), length, options, label)
+        for length in lengths or [task.canvas]
+        for label, strategy in chosen.items()
+    }
+
+
+def accepted(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a strategy has."""
+    factory = STRATEGIES.get(name)
+    kind = getattr(factory, "func", factory)
+    known = {entry.name for entry in fields(kind)} if is_dataclass(kind) else set()
+    return {key: value for key, value in settings.items() if key in known}

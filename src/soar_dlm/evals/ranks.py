@@ -1,0 +1,47 @@
+"""The processes of ``accelerate launch``, each with its share of the work."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from soar_dlm.errors import MissingExtra
+
+
+class Ranks:
+    """One process, or one of several that split the work: who it is, and how it talks to the others."""
+
+    def __init__(self) -> None:
+        self.rank, self.count, self.device = 0, 1, None
+        self._accelerator: Any = None
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            try:
+                from accelerate import Accelerator
+            except ImportError as error:
+                raise MissingExtra("accelerate", "accelerate", "Splitting the work over processes") from error
+            self._accelerator = Accelerator()
+            self.rank, self.count = self._accelerator.process_index, self._accelerator.num_processes
+            self.device = self._accelerator.device
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def all_gather(self, tensor: Any) -> Any:
+        """The tensors of all processes, one after the other."""
+        return tensor if self._accelerator is None else self._accelerator.gather(tensor.to(self.device))
+
+    def gather_objects(self, value: Any) -> list[Any] | None:
+        """What every process holds, for the first one; None for the others."""
+        if self._accelerator is None:
+            return [value]
+        from torch import distributed
+
+        found: list[Any] | None = [None] * self.count if self.first else None
+        distributed.gather_object(value, found, dst=0)
+        return found
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self._accelerator is not None:
+            self._accelerator.wait_for_everyone()

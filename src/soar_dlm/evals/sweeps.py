@@ -1,0 +1,62 @@
+"""Over thresholds and beams: the paper's Figures 4 and 5 as numbers, and the setting to take from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from soar_dlm.errors import SettingsError
+from soar_dlm.evals.comparison import Method, Summary
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.soar import Soar
+
+BASELINE = "Greedy"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a sweep of SOAR."""
+
+    threshold: float
+    beam: int
+
+    @property
+    def name(self) -> str:
+        return f"SOAR, tau={self.threshold}, K={self.beam}"
+
+
+def settings(thresholds: Sequence[float], beams: Sequence[int]) -> list[Setting]:
+    return [Setting(threshold, beam) for beam in beams for threshold in thresholds]
+
+
+def sweep_methods(points: Sequence[Setting], metric: str, length: int) -> dict[str, Method]:
+    """Greedy, and SOAR at every point."""
+    found = {BASELINE: Method(Greedy(metric=metric), length, label=BASELINE)}
+    for point in points:
+        strategy = Soar(beam=point.beam, threshold=point.threshold, metric=metric)
+        found[point.name] = Method(strategy, length, label=point.name)
+    return found
+
+
+def best(found: Mapping[Setting, Summary], speed: float | None = None, accuracy: float | None = None) -> Setting:
+    """The most accurate point at least ``speed`` times as fast as greedy, or the fastest of at least ``accuracy``.
+
+    Without either, the most accurate one; ties go to the faster.
+    """
+    if speed is not None and accuracy is not None:
+        raise SettingsError("Ask for a speed or for an accuracy, not for both.")
+    among = {
+        point: one
+        for point, one in found.items()
+        if (speed is None or one.speed_up >= speed) and (accuracy is None or one.accuracy >= accuracy)
+    }
+    if not among:
+        fastest = max(found.values(), key=lambda one: one.speed_up)
+        surest = max(found.values(), key=lambda one: one.accuracy)
+        raise SettingsError(
+            f"No setting of the sweep gets there. The fastest is {fastest.speed_up:.2f} times as fast as greedy, "
+            f"the most accurate has {surest.accuracy:.1%}."
+        )
+    if accuracy is not None:
+        return max(among, key=lambda point: (among[point].speed_up, among[point].accuracy))
+    return max(among, key=lambda point: (among[point].correct, among[point].speed_up))

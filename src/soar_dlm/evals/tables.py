@@ -1,0 +1,167 @@
+"""From result folders to the paper's tables: rows are methods, columns are benchmarks and lengths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.evals.comparison import Summary, summary
+from soar_dlm.evals.paper import Figure, paper_figure
+from soar_dlm.evals.results import Record, Results
+
+Judge = Literal["correct", "exact"]
+GREEDY = "Greedy"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method by its label, such as "SOAR", and the metric it reads."""
+
+    label: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A task and the length of its canvas, or the number of masks its blanks start with."""
+
+    task: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured, against greedy with the same metric and length in the same run, and what the paper says."""
+
+    measured: Summary
+    complete: bool
+    paper: Figure | None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: cells by row and column; a pair that was not run is not there."""
+
+    model: str
+    judge: Judge
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    cells: Mapping[tuple[Row, Column], Cell]
+
+
+def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[str] | None = None) -> Grid:
+    """All methods of some runs of one model; ``metrics`` leaves out the others.
+
+    Table 1 of the paper is that of the probability, Table 2 the other metrics, Table 3 infilling by exact match.
+    """
+    models = sorted({run.settings["model"] for run in runs})
+    if len(models) != 1:
+        raise SettingsError(f"A table is about one model; these results are of {', '.join(models) or 'none'}.")
+    cells: dict[tuple[Row, Column], Cell] = {}
+    for run in runs:
+        by_method: dict[str, list[Record]] = {}
+        for record in run.whole_chunks():
+            by_method.setdefault(record.method, []).append(_judged(record, judge))
+        told = run.settings["methods"]
+        for name, own in by_method.items():
+            row = Row(told[name]["label"], told[name]["metric"])
+            column = Column(run.settings["task"], told[name]["length"])
+            base = next((other for other, method in told.items() if _is_baseline(method, told[name])), None)
+            if (metrics is not None and row.metric not in metrics) or base is None:
+                continue
+            measured = summary([*by_method[base], *([] if name == base else own)], base)[name]
+            paper = paper_figure(models[0], column.task, column.length, row.label, row.metric)
+            cells[row, column] = Cell(measured, run.complete, paper)
+    rows = tuple(dict.fromkeys(row for row, _ in cells))
+    columns = tuple(sorted(dict.fromkeys(column for _, column in cells), key=lambda one: (one.task, one.length)))
+    return Grid(models[0], judge, rows, columns, cells)
+
+
+def _is_baseline(method: Mapping[str, Any], of: Mapping[str, Any]) -> bool:
+    return method["label"] == GREEDY and (method["length"], method["metric"]) == (of["length"], of["metric"])
+
+
+def _judged(record: Record, judge: Judge) -> Record:
+    return replace(record, correct=bool(record.exact)) if judge == "exact" else record
+
+
+def accuracy_text(cell: Cell) -> str:
+    """Accuracy with its interval, a star where the difference from greedy is sure, the paper's in brackets."""
+    low, high = cell.measured.interval
+    star = "*" if cell.measured.p_value < 0.05 else ""
+    paper = f" [{cell.paper.accuracy:.1f}]" if cell.paper is not None else ""
+    return f"{cell.measured.accuracy * 100:.1f}{star} ({low * 100:.1f} to {high * 100:.1f}){paper}"
+
+
+def speed_text(cell: Cell) -> str:
+    paper = f" [x{cell.paper.speed_up:.2f}]" if cell.paper is not None else ""
+    return f"x{cell.measured.speed_up:.2f}{paper}"
+
+
+def markdown(table: Grid) -> str:
+    several = len({row.metric for row in table.rows}) > 1
+    head = [*(["metric"] if several else []), "method", *(f"{one.task} {one.length}" for one in table.columns)]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for row in table.rows:
+        start = [row.metric] if several else []
+        found = [table.cells.get((row, column)) for column in table.columns]
+        lines.append(f"| {' | '.join([*start, row.label, *(_or_blank(cell, accuracy_text) for cell in found)])} |")
+        if row.label != GREEDY:
+            speeds = [_or_blank(cell, speed_text) for cell in found]
+            lines.append(f"| {' | '.join([*('' for _ in start), '*SpeedUp*', *speeds])} |")
+    return "\n".join(lines) + "\n"
+
+
+def latex(table: Grid) -> str:
+    """A tabular with booktabs rules."""
+    lines = [
+        rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
+        r"\toprule",
+        " & ".join(["", *(f"{_escaped(one.task)} {one.length}" for one in table.columns)]) + r" \\",
+        r"\midrule",
+    ]
+    for row in table.rows:
+        found = [table.cells.get((row, column)) for column in table.columns]
+        label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
+        cells = [_or_blank(cell, lambda one: _escaped(accuracy_text(one))) for cell in found]
+        lines.append(" & ".join([_escaped(label), *cells]) + r" \\")
+        if row.label != GREEDY:
+            speeds = [_or_blank(cell, lambda one: speed_text(one).replace("x", r"$\times$")) for cell in found]
+            lines.append(" & ".join([r"\textit{SpeedUp}", *speeds]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def as_json(table: Grid) -> str:
+    cells = [
+        {
+            **asdict(row),
+            **asdict(column),
+            "accuracy": cell.measured.accuracy,
+            **asdict(cell.measured),
+            "complete": cell.complete,
+            "paper": asdict(cell.paper) if cell.paper is not None else None,
+        }
+        for (row, column), cell in table.cells.items()
+    ]
+    return json.dumps({"model": table.model, "judge": table.judge, "cells": cells}, indent=2) + "\n"
+
+
+FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex, "json": as_json}
+
+
+def rendered(table: Grid, style: str) -> str:
+    """The table as text in one of :data:`FORMATS`."""
+    if style not in FORMATS:
+        raise UnknownName("format", style, [*FORMATS, "terminal"])
+    return FORMATS[style](table)
+
+
+def _or_blank(cell: Cell | None, text: Callable[[Cell], str]) -> str:
+    return "" if cell is None else text(cell)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")

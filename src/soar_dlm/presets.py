@@ -1,0 +1,71 @@
+"""A strategy with its settings in a file, found once and used everywhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.search.catalogue import make_strategy
+from soar_dlm.search.strategy import Strategy
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A ``strategy`` by name with ``settings``; ``about`` says for what, and where they come from."""
+
+    strategy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        self.make()
+
+    def make(self, **changes: Any) -> Strategy:
+        """The strategy, with some settings changed."""
+        return make_strategy(self.strategy, **{**self.settings, **changes})
+
+
+def read_preset(path: str | Path) -> Preset:
+    """The preset in a TOML file: ``strategy = "soar"`` and a table of ``settings``."""
+    try:
+        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputFileError(f"Cannot read the preset {str(path)!r}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
+    strategy, settings, about = told.get("strategy"), told.get("settings", {}), told.get("about", "")
+    unknown = sorted(told.keys() - {"strategy", "settings", "about"})
+    if not isinstance(strategy, str) or not isinstance(settings, dict) or unknown:
+        raise InputFileError(f"{str(path)!r} is not a preset: it needs strategy, and may have settings and about.")
+    return Preset(strategy, settings, str(about))
+
+
+def write_preset(path: str | Path, preset: Preset) -> None:
+    told = {"about": preset.about, "strategy": preset.strategy}
+    settings = {name: value for name, value in preset.settings.items() if value is not None}
+    lines = [*_assignments(told), "", "[settings]", *_assignments(settings)]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _assignments(values: Mapping[str, Any]) -> list[str]:
+    """Strings, numbers and booleans read the same in JSON and in TOML."""
+    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+
+
+def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy:
+    """The strategy by name (SOAR if there is none) or from a preset file; ``settings`` come before the file's."""
+    if preset is None:
+        return make_strategy(name or "soar", **settings)
+    if name is not None:
+        raise SettingsError("A preset names its strategy; give one or the other.")
+    return read_preset(preset).make(**settings)

@@ -1,0 +1,174 @@
+"""``soar eval``, ``soar table``, ``soar sweep`` and ``soar tune``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from soar_dlm.cli.main import app
+from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
+from soar_dlm.evals.protocol import methods
+from soar_dlm.evals.results import MANIFEST, RESULTS, ResultFolder
+from soar_dlm.presets import Preset, read_preset, write_preset
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.soar import Soar
+from soar_dlm.tasks.mini_infill import MiniInfill
+from soar_dlm.tasks.mini_sums import MiniSums
+
+QUICK = ["-m", "random-llada", "--device", "cpu", "-t", "mini-sums", "--limit", "4", "--chunk", "3"]
+
+
+def soar(*arguments: str | Path) -> Any:
+    """The command's result; what it raises is raised."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def lines(folder: Path) -> list[Any]:
+    return [{**json.loads(line), "seconds": None} for line in (folder / RESULTS).read_text().splitlines()]
+
+
+def test_the_papers_methods_and_settings() -> None:
+    names = ["greedy", "adaptive", "pbs", "pbs-parallel", "soar"]
+    found = methods(names, [256, 512], MiniSums(), {"probability": 0.95})
+    assert {name: method.strategy for name, method in found.items() if method.length == 256} == {
+        "Greedy at 256": Greedy(),
+        "Adaptive Parallel at 256": AdaptiveParallel(threshold=0.95),
+        "PBS at 256": PositionBeam(beam=2),
+        "PBS parallel at 256": PositionBeam(beam=2, tokens_per_step=2),
+        "SOAR at 256": Soar(beam=2, threshold=0.95),
+    }
+    assert len(found) == 10
+    assert all(method.options == {"early_exit": False} for method in found.values())
+
+
+def test_settings_go_to_the_strategies_that_have_them() -> None:
+    found = methods(["greedy", "soar"], [], MiniSums(), {}, "library", beam=4, threshold=0.8, metric="margin")
+    assert [method.strategy for method in found.values()] == [
+        Greedy(metric="margin"),
+        Soar(beam=4, threshold=0.8, metric="margin"),
+    ]
+    assert all(method.length == MiniSums.canvas and not method.options for method in found.values())
+    assert not next(iter(methods(["greedy"], [], MiniInfill(), {}).values())).options
+    preset = Preset("soar", {"threshold": 0.7})
+    assert methods([], [8], MiniSums(), {}, presets={"mine": preset})["mine at 8"].strategy == Soar(threshold=0.7)
+    with pytest.raises(SettingsError, match="has a setting 'beam'"):
+        methods(["greedy"], [], MiniSums(), {}, beam=4)
+    with pytest.raises(UnknownName, match="protocol"):
+        methods(["greedy"], [], MiniSums(), {}, "papre")
+
+
+def test_results_have_a_manifest_and_a_line_for_each_example(tmp_path: Path) -> None:
+    soar("eval", *QUICK, "-s", "greedy,soar", "-n", "8,10", "--threshold", "0.5", "-o", tmp_path)
+    found = ResultFolder(tmp_path / "mini-sums").read()
+    assert found.complete
+    assert len(found.records) == 4 * 4
+    told = json.loads((tmp_path / "mini-sums" / MANIFEST).read_text())
+    assert {"model", "revision", "seed", "versions", "dtype", "problems_sha256"} <= told["settings"].keys()
+    assert {"cpu", "cores", "accelerator"} <= told["machine"].keys()
+    assert {record.forwards for record in found.records if record.method == "Greedy at 10"} == {10}
+
+
+def test_results_become_tables(tmp_path: Path) -> None:
+    soar("eval", *QUICK, "-s", "greedy,soar", "-n", "8", "--threshold", "0.5", "-o", tmp_path)
+    assert "| method | mini-sums 8 |" in soar("table", tmp_path, "--format", "markdown").stdout
+    assert "SpeedUp" in soar("table", tmp_path, "--table", "1").stdout
+    assert json.loads(soar("table", tmp_path, "--format", "json").stdout)["model"] == "random-llada"
+    with pytest.raises(SettingsError, match="1, 2 or 3"):
+        soar("table", tmp_path, "--table", "4")
+    with pytest.raises(SettingsError, match="no results"):
+        soar("table", tmp_path / "nowhere")
+
+
+def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -> None:
+    shown = soar("sweep", *QUICK, "--thresholds", "0.3,0.6", "--beams", "2", "-n", "8", "-o", tmp_path / "s")
+    assert "0.6" in shown.stdout
+    preset = tmp_path / "my.toml"
+    assert "Written to" in soar("tune", tmp_path / "s", "-o", preset).stdout
+    found = read_preset(preset)
+    assert found.strategy == "soar"
+    assert found.settings["threshold"] in (0.3, 0.6)
+    with pytest.raises(SettingsError, match="exists"):
+        soar("tune", tmp_path / "s", "-o", preset)
+    with pytest.raises(SettingsError, match="No setting"):
+        soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", "--speed", "1000")
+    soar("generate", "-m", "random-llada", "--device", "cpu", "1+1=", "-n", "4", "--preset", preset)
+    soar("eval", *QUICK, "-s", "greedy", "--preset", preset, "-n", "8", "-o", tmp_path / "e")
+    assert "my at 8" in {record.method for record in ResultFolder(tmp_path / "e" / "mini-sums").read().records}
+    with pytest.raises(SettingsError, match="one or the other"):
+        soar("generate", "-m", "random-llada", "x", "--strategy", "soar", "--preset", preset)
+
+
+def test_code_runs_only_when_it_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--allow-code-execution"):
+        soar("eval", "-m", "random-llada", "-t", "mini-code", "--limit", "1", "-o", tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        (["-t", "mini-gsn"], UnknownName, "mini-gsm"),
+        (["-t", "mini-sums", "-n", "a,b"], SettingsError, "not a list of numbers"),
+        (["-t", "mini-sums", "-s", "sore"], UnknownName, "soar"),
+        (["-t", "gsm8k", "--data-dir", "nowhere"], InputFileError, "nowhere"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(
+    tmp_path: Path, arguments: list[str], error: type[SoarError], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        soar("eval", "-m", "random-llada", *arguments, "--limit", "1", "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+KILLED = """
+import os, signal, sys
+from soar_dlm.evals.results import ResultFolder
+from soar_dlm.cli.main import app
+left, append = int(sys.argv[1]), ResultFolder.append
+
+def dying(self, record):
+    global left
+    left -= 1
+    if left == 0:
+        with (self.path / "results.jsonl").open("a") as target:
+            target.write('{"index": 0, "met')
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(self, record)
+
+ResultFolder.append = dying
+app(sys.argv[2:])
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_results(tmp_path: Path) -> None:
+    """Killed in the middle of a line, twice in a row; ``benchmarks/kills.py`` does it at random moments."""
+    command = ["eval", *QUICK, "-s", "greedy,soar", "-n", "8", "--threshold", "0.5", "-o"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    soar(*command, tmp_path / "whole")
+    for moment in (1, 2):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, str(moment), *command, str(tmp_path / "killed")],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL
+    soar(*command, tmp_path / "killed")
+    assert lines(tmp_path / "killed" / "mini-sums") == lines(tmp_path / "whole" / "mini-sums")
+
+
+def test_a_preset_may_be_measured_beside_strategies(tmp_path: Path) -> None:
+    write_preset(tmp_path / "quick.toml", Preset("greedy", {"tokens_per_step": 4}))
+    soar("eval", *QUICK, "-s", "greedy", "--preset", tmp_path / "quick.toml", "-n", "8", "-o", tmp_path / "out")
+    assert "| quick |" in soar("table", tmp_path / "out", "--format", "markdown").stdout

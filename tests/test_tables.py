@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.evals.comparison import Summary
+from soar_dlm.evals.paper import Figure, paper_figure
+from soar_dlm.evals.results import Record, Results
+from soar_dlm.evals.sweeps import Setting, best, settings, sweep_methods
+from soar_dlm.evals.tables import Column, Row, grid, markdown, rendered
+
+LLADA = "GSAI-ML/LLaDA-8B-Base"
+
+
+def run(task: str, methods: dict[str, tuple[str, str, int, int]], model: str = LLADA, problems: int = 10) -> Results:
+    """``methods``: name -> label, metric, length, problems right; the first ones are. Greedy takes twice the time."""
+    told = {
+        name: {"label": label, "metric": metric, "length": length}
+        for name, (label, metric, length, _) in methods.items()
+    }
+    records = [
+        Record(
+            place, name, "", "", place < right, 8, 8, 1.0, 0.5, "stop", 2.0 if label == "Greedy" else 1.0, "", place < 2
+        )
+        for name, (label, _, _, right) in methods.items()
+        for place in range(problems)
+    ]
+    order: dict[str, Any] = {"order": list(methods), "problems": problems, "chunk": problems, "methods": told}
+    return Results({"model": model, "task": task, **order}, {}, records, len(methods), 0)
+
+
+GSM = run(
+    "gsm8k",
+    {
+        "Greedy at 256": ("Greedy", "probability", 256, 5),
+        "SOAR at 256": ("SOAR", "probability", 256, 6),
+        "Greedy at 512": ("Greedy", "probability", 512, 5),
+        "SOAR at 512": ("SOAR", "probability", 512, 4),
+    },
+)
+
+
+def test_the_papers_figures() -> None:
+    assert paper_figure(LLADA, "gsm8k", 256, "SOAR", "probability") == Figure(71.3, 1.18)
+    assert paper_figure("Dream-org/Dream-v0-Base-7B", "humaneval", 512, "SOAR", "neg_entropy") == Figure(57.9, 1.14)
+    assert paper_figure("x/DreamOn-v0-7B", "humaneval-infilling-single", 16, "Greedy", "neg_entropy") == Figure(57.4)
+    assert paper_figure(LLADA, "mini-gsm", 256, "SOAR", "probability") is None
+
+
+def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
+    found = grid([GSM])
+    assert found.rows == (Row("Greedy", "probability"), Row("SOAR", "probability"))
+    assert found.columns == (Column("gsm8k", 256), Column("gsm8k", 512))
+    cell = found.cells[found.rows[1], found.columns[0]]
+    assert (cell.measured.correct, cell.measured.gained, cell.measured.lost, cell.measured.speed_up) == (6, 1, 0, 2.0)
+    assert cell.complete
+    assert cell.paper == Figure(71.3, 1.18)
+    assert markdown(found).splitlines() == [
+        "| method | gsm8k 256 | gsm8k 512 |",
+        "|---|---|---|",
+        "| Greedy | 50.0 (23.7 to 76.3) [70.4] | 50.0 (23.7 to 76.3) [70.9] |",
+        "| SOAR | 60.0 (31.3 to 83.2) [71.3] | 40.0 (16.8 to 68.7) [71.5] |",
+        "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
+    ]
+
+
+def test_every_metric_is_held_to_its_own_greedy() -> None:
+    methods = {
+        "g": ("Greedy", "probability", 8, 3),
+        "gm": ("Greedy", "margin", 8, 9),
+        "sm": ("SOAR", "margin", 8, 9),
+    }
+    found = grid([run("t", methods, "m")])
+    assert found.cells[Row("SOAR", "margin"), Column("t", 8)].measured.gained == 0
+    assert [row.metric for row in grid([run("t", methods, "m")], metrics=["margin"]).rows] == ["margin", "margin"]
+    assert markdown(found).startswith("| metric | method | t 8 |")
+
+
+def test_exact_match_is_another_judge() -> None:
+    found = grid([GSM], "exact")
+    assert {cell.measured.correct for cell in found.cells.values()} == {2}
+
+
+def test_a_sure_difference_has_a_star() -> None:
+    many = run("t", {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}, "m", 100)
+    assert "| SOAR | 60.0* (50.2 to 69.1) |" in markdown(grid([many]))
+
+
+def test_runs_of_two_tasks_make_one_table_and_of_two_models_none() -> None:
+    other = run("mbpp", {"Greedy at 256": ("Greedy", "probability", 256, 5)})
+    assert [column.task for column in grid([GSM, other]).columns] == ["gsm8k", "gsm8k", "mbpp"]
+    assert "| SOAR | 60.0 (31.3 to 83.2) [71.3] | 40.0 (16.8 to 68.7) [71.5] |  |" in markdown(grid([GSM, other]))
+    with pytest.raises(SettingsError, match="one model"):
+        grid([GSM, run("mbpp", {"g": ("Greedy", "probability", 8, 1)}, "another")])
+
+
+def test_a_method_without_greedy_beside_it_is_left_out() -> None:
+    assert not grid([run("t", {"s": ("SOAR", "probability", 8, 3)}, "m")]).cells
+
+
+def test_other_formats() -> None:
+    table = grid([GSM])
+    latex = rendered(table, "latex")
+    assert latex.startswith(r"\begin{tabular}{lcc}")
+    assert r"SOAR & 60.0 (31.3 to 83.2) [71.3] & 40.0 (16.8 to 68.7) [71.5] \\" in latex
+    assert r"\textit{SpeedUp} & $\times$2.00 [$\times$1.18]" in latex
+    cells = json.loads(rendered(table, "json"))["cells"]
+    assert [cell["accuracy"] for cell in cells] == [0.5, 0.6, 0.5, 0.4]
+    assert cells[1]["paper"] == {"accuracy": 71.3, "speed_up": 1.18}
+    with pytest.raises(UnknownName, match="markdown"):
+        rendered(table, "markdwon")
+
+
+def measured(correct: int, speed_up: float) -> Summary:
+    return Summary(10, correct, (0.0, 1.0), 1.0, 1.0, 1.0, 1.0, speed_up, 0, 0, 1.0)
+
+
+def test_the_best_setting_for_a_wanted_speed_or_accuracy() -> None:
+    slow, middle, fast = settings([0.9, 0.8, 0.7], [2])
+    found = {slow: measured(9, 1.2), middle: measured(8, 2.0), fast: measured(8, 3.0)}
+    assert best(found) == slow
+    assert best(found, speed=2.0) == fast
+    assert best(found, accuracy=0.9) == slow
+    assert best(found, accuracy=0.8) == fast
+    with pytest.raises(SettingsError, match=r"fastest is 3\.00 times as fast as greedy, the most accurate has 90\.0%"):
+        best(found, speed=4.0)
+    with pytest.raises(SettingsError, match="not for both"):
+        best(found, speed=1.0, accuracy=0.5)
+
+
+def test_a_sweep_has_greedy_and_every_pair() -> None:
+    points = settings([0.9, 0.8], [2, 4])
+    assert points == [Setting(0.9, 2), Setting(0.8, 2), Setting(0.9, 4), Setting(0.8, 4)]
+    methods = sweep_methods(points, "margin", 16)
+    assert list(methods) == ["Greedy", *(point.name for point in points)]
+    assert {(method.length, method.strategy.metric) for method in methods.values()} == {(16, "margin")}
