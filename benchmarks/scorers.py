@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,11 +27,11 @@ IGNORED = (",", r"\$", "(?s).*#### ", r"\.$")
 
 
 def wrong_answers(task: Task, problems: Sequence[Problem]) -> list[str]:
-    """An answer to each problem that cannot be right; in a blank, one at the indentation of what was taken out."""
-    if not task.infills:
-        return [WRONG[task.name]] * len(problems)
-    indents = [re.match(r"\s*", problem.answer) for problem in problems]
-    return [f"{'' if found is None else found[0]}raise AssertionError\n" for found in indents]
+    """An answer to each problem that cannot be right.
+
+    A blank gets what is no Python: HumanEval's tests never reach some of the lines, so one that raises is not caught.
+    """
+    return [WRONG.get(task.name, "    ? wrong ?\n")] * len(problems)
 
 
 def shapes(problem: Problem) -> Iterator[str]:

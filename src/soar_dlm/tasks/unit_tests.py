@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from soar_dlm.tasks.execution import run_cases
+from soar_dlm.tasks.execution import Limits, run_cases
 
 WORKERS = 2
 PASSES = "_passes_its_tests"
+TEST_LIMITS = Limits(wall_seconds=30.0, cpu_seconds=15)
+"""A benchmark's own asserts get more time: the slowest reference solution of MBPP takes four seconds on a slow core."""
 
 _Job = TypeVar("_Job")
 
@@ -43,7 +45,7 @@ def _passes_cases(job: tuple[str, str]) -> bool:
 
 def _passes_tests(job: tuple[str, str]) -> bool:
     tested = _TESTED.format(passes=PASSES, program=job[0], tests=job[1])
-    return run_cases(tested, PASSES, [[[], True]]).passed
+    return run_cases(tested, PASSES, [[[], True]], limits=TEST_LIMITS).passed
 
 
 def _each(judge: Callable[[_Job], bool], jobs: Sequence[_Job]) -> list[bool]:
