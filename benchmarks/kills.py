@@ -2,8 +2,9 @@
 
     python -m benchmarks.kills                    ten kills of a run of mini-llada
 
-Runs ``soar eval`` to its end, then once more with SIGKILL at random moments between the first second and the end, going
-on each time; then compares the two result files, times aside.
+Runs ``soar eval`` to its end, then once more with SIGKILL at random moments, going on each time; then compares the two
+result files, times aside. Moments are drawn so that about as many kills as asked for fit into one run, some of them
+before its first line.
 """
 
 from __future__ import annotations
@@ -28,11 +29,18 @@ def lines(folder: Path, task: str) -> list[dict[str, Any]]:
     return [{**json.loads(line), "seconds": None} for line in text.splitlines()]
 
 
+def seconds(command: list[str]) -> float:
+    """How long a command takes."""
+    started = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="mini-llada")
     parser.add_argument("--task", default="mini-gsm")
-    parser.add_argument("--problems", type=int, default=64)
+    parser.add_argument("--problems", type=int, default=128)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -40,13 +48,12 @@ def main() -> None:
     command = [*COMMAND, "-m", asked.model, "-t", asked.task, "--limit", str(asked.problems), "-o"]
     with tempfile.TemporaryDirectory() as folder:
         whole, killed = Path(folder) / "whole", Path(folder) / "killed"
-        started = time.perf_counter()
-        subprocess.run([*command, str(whole)], check=True, capture_output=True)
-        took = time.perf_counter() - started
-        print(f"uninterrupted: {len(lines(whole, asked.task))} lines in {took:.0f} s")
+        took, idle = seconds([*command, str(whole)]), seconds([*command, str(whole)])
+        latest = idle + 2.2 * max(took - idle, 0) / asked.kills
+        print(f"uninterrupted: {len(lines(whole, asked.task))} lines in {took:.0f} s, {idle:.0f} s when all is done")
         done = 0
         while done < asked.kills:
-            moment = rng.uniform(1, took)
+            moment = rng.uniform(0.6 * idle, latest)
             run = subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 run.wait(timeout=moment)
