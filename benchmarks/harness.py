@@ -22,6 +22,7 @@ import lm_eval
 from soar_dlm.evals.harness_tasks import FOLDER
 
 REAL_LIMIT = 8
+LOCAL = "gsm8k_local"
 MODEL = "pretrained=mini-llada,strategy=soar,beam=2,threshold=0.95"
 
 
@@ -29,16 +30,22 @@ def local_gsm8k(data: Path, folder: Path) -> None:
     """The harness's own GSM8K, with the files of ``data`` in the place of the Hub's."""
     own = Path(lm_eval.__file__).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
     files = {split: str((data / "gsm8k" / f"{split}.jsonl").resolve()) for split in ("train", "test")}
-    lines = [f"include: {own}", "task: gsm8k_local", "dataset_path: json", "dataset_name: null"]
+    lines = [f"include: {own}", f"task: {LOCAL}", "dataset_path: json", "dataset_name: null"]
     lines += [f"dataset_kwargs: {{data_files: {json.dumps(files)}}}", "num_fewshot: 4", ""]
-    (folder / "gsm8k_local.yaml").write_text("\n".join(lines))
+    (folder / f"{LOCAL}.yaml").write_text("\n".join(lines))
 
 
 def scores(task: str, limit: int | None, data: Path, folder: Path) -> dict[str, float]:
     """What ``lm_eval`` says of a task."""
     output = folder / task
     command = [sys.executable, "-m", "lm_eval", "--model", "soar", "--model_args", MODEL, "--tasks", task]
-    command += ["--include_path", f"{FOLDER}:{folder}", "--output_path", str(output), "--log_samples"]
+    command += [
+        "--include_path",
+        str(folder if task == LOCAL else FOLDER),
+        "--output_path",
+        str(output),
+        "--log_samples",
+    ]
     command += ["--confirm_run_unsafe_code", *([] if limit is None else ["--limit", str(limit)])]
     environment = {**os.environ, "SOAR_DATA_DIR": str(data), "HF_DATASETS_CACHE": str(folder / "cache")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -59,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local_gsm8k(asked.data_dir, folder)
-        real = [(task, REAL_LIMIT) for task in ("gsm8k_local", "soar_gsm8k", "soar_humaneval", "soar_mbpp")]
+        real = [(task, REAL_LIMIT) for task in (LOCAL, "soar_gsm8k", "soar_humaneval", "soar_mbpp")]
         for task, limit in [*real, ("soar_mini_gsm", asked.limit), ("soar_mini_code", asked.limit)]:
             found = scores(task, limit, asked.data_dir.resolve(), folder)
             told = ", ".join(f"{key} {value:.3f}" for key, value in found.items() if key != "problems")

@@ -48,7 +48,7 @@ def test_the_papers_methods_and_settings() -> None:
         "SOAR at 256": Soar(beam=2, threshold=0.95),
     }
     assert len(found) == 10
-    assert all(method.options == {"early_exit": False} for method in found.values())
+    assert all(method.options == {"early_exit": False, "truncate_prompt": True} for method in found.values())
 
 
 def test_settings_go_to_the_strategies_that_have_them() -> None:
@@ -57,7 +57,7 @@ def test_settings_go_to_the_strategies_that_have_them() -> None:
         Greedy(metric="margin"),
         Soar(beam=4, threshold=0.8, metric="margin"),
     ]
-    assert all(method.length == MiniSums.canvas and not method.options for method in found.values())
+    assert all(method.length == MiniSums.canvas and "early_exit" not in method.options for method in found.values())
     assert not next(iter(methods(["greedy"], [], MiniInfill(), {}).values())).options
     preset = Preset("soar", {"threshold": 0.7})
     assert methods([], [8], MiniSums(), {}, presets={"mine": preset})["mine at 8"].strategy == Soar(threshold=0.7)

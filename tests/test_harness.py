@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from lm_eval import simple_evaluate
 from lm_eval.api.instance import Instance
@@ -69,6 +70,8 @@ def test_settings_reach_strategy_and_engine(model: SoarModel, tmp_path: Path) ->
     assert SoarModel(**MODEL, batch_size="auto:4").lm.engine_settings.max_rows == 32
     write_preset(tmp_path / "p.toml", Preset("greedy", {"tokens_per_step": 2}))
     assert SoarModel(**MODEL, preset=str(tmp_path / "p.toml")).strategy == Greedy(tokens_per_step=2)
+    if not torch.cuda.is_available():
+        assert SoarModel(pretrained="random-llada", device="cuda:0").lm.model.device.type != "cuda"
     with pytest.raises(UnknownName, match="bema"):
         SoarModel(**MODEL, bema=2)
     with pytest.raises(SettingsError, match="batch_size"):

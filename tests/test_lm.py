@@ -288,8 +288,21 @@ def test_keywords_of_the_public_methods_are_the_options() -> None:
         "stop",
         "chat",
         "add_special_tokens",
+        "truncate_prompt",
         "length",
     }
+
+
+def test_a_prompt_that_is_too_long_may_lose_its_beginning(random_llada: LM) -> None:
+    context = random_llada.model.facts.context or 0
+    prompt = "one two three four " * context
+    with pytest.raises(PromptTooLong):
+        random_llada.generate(prompt, "greedy", max_new_tokens=4)
+    with pytest.warns(UserWarning, match="lose their beginning"):
+        result = random_llada.generate(prompt, "greedy", max_new_tokens=4, truncate_prompt=True)
+    assert result.prompt_length == context - 4
+    with pytest.raises(PromptTooLong):
+        random_llada.generate(prompt, "greedy", max_new_tokens=context + 1, truncate_prompt=True)
 
 
 def test_pieces_show_each_token(random_llada: LM) -> None:

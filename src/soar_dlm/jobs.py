@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Union
@@ -44,14 +45,17 @@ class GenerateOptions(DecodeOptions, total=False):
 
     ``max_new_tokens`` is the length of the canvas; ``stop`` strings end the text before them; ``chat`` puts a plain
     prompt into the model's chat template as the user's turn; ``add_special_tokens=False`` leaves out what the tokenizer
-    puts around a plain prompt, for one that has it already. With ``length``, a model with expand and delete tokens
-    starts from so many masks and changes the length as it sees fit, up to ``max_new_tokens``.
+    puts around a plain prompt, for one that has it already; with ``truncate_prompt`` a prompt that is too long for the
+    model's context loses its beginning, with a warning, where it would be refused otherwise. With ``length``, a model
+    with expand and delete tokens starts from so many masks and changes the length as it sees fit, up to
+    ``max_new_tokens``.
     """
 
     max_new_tokens: int
     stop: str | Sequence[str] | None
     chat: bool
     add_special_tokens: bool
+    truncate_prompt: bool
     length: int | None
 
 
@@ -89,6 +93,8 @@ def generate_job(
         length, most = given.length, given.max_new_tokens
         if isinstance(prompt, str) and not given.chat and given.add_special_tokens:
             before, after = _start(text, facts, prompt)
+    if given.truncate_prompt and facts.context is not None:
+        before = _last(before, facts.context - length - len(after), facts.context)
     canvas = [*before, *[facts.mask_id] * length, *after]
     fill = range(len(before), len(before) + length)
     stops = given.stop
@@ -170,6 +176,7 @@ class GenerateSettings:
     stop: tuple[str, ...] = ()
     chat: bool = False
     add_special_tokens: bool = True
+    truncate_prompt: bool = False
     length: int | None = None
 
     def __post_init__(self) -> None:
@@ -205,6 +212,14 @@ def checked_options(given: Mapping[str, Any], place: int, also: Sequence[str] = 
             raise SettingsError(f"seed has {len(seed)} entries, too few for the prompts; give one number or one each.")
         return Options(**{**given, "seed": seed[place]})
     return Options(**given)
+
+
+def _last(ids: list[int], room: int, context: int) -> list[int]:
+    """The end of a prompt that has room; all of it where that is none at all, to be refused as too long."""
+    if len(ids) <= room or room < 1:
+        return ids
+    warnings.warn(f"Prompts too long for the model's context of {context} lose their beginning.", stacklevel=2)
+    return ids[-room:]
 
 
 def _start(text: Text, facts: ModelFacts, piece: str) -> tuple[list[int], list[int]]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM as HarnessModel  # noqa: N811
 from lm_eval.api.registry import register_model
@@ -23,6 +24,8 @@ DECODING = ("block_length", "top_k", "top_p", "cfg_scale", "seed", "early_exit",
 IGNORED = ("max_batch_size",)
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 AT_ONCE = 256
+UNASKED = "cuda:0"
+"""The device that ``lm_eval`` hands over where the user names none; without CUDA, the library chooses."""
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,8 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         self.strategy = named_or_preset(strategy, preset, **given)
         self.ranks = Ranks()
         self._rank, self._world_size = self.ranks.rank, self.ranks.count
+        if device == UNASKED and not torch.cuda.is_available():
+            device = None
         self.lm = load(
             pretrained, self.ranks.device or device, dtype, engine=EngineSettings(max_rows=_rows(batch_size)), **loading
         )
@@ -98,7 +103,7 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
             options["temperature"] = 0.0
         if rest:
             log.warning("soar leaves out the generation settings %s.", ", ".join(sorted(rest)))
-        return {**options, "add_special_tokens": not self._rendered}
+        return {**options, "add_special_tokens": not self._rendered, "truncate_prompt": True}
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """The Monte-Carlo estimate, and whether greedy decoding would write the continuation."""

@@ -22,8 +22,8 @@ LABELS = {
 """What the paper calls its methods."""
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
-    "paper": {"early_exit": False},
-    "library": {},
+    "paper": {"early_exit": False, "truncate_prompt": True},
+    "library": {"truncate_prompt": True},
 }
 """Options of decoding by name: ``paper`` fills the whole canvas, ``library`` ends with the text."""
 
