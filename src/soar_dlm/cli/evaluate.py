@@ -18,7 +18,6 @@ from soar_dlm.errors import SettingsError
 if TYPE_CHECKING:
     from soar_dlm.evals.results import Record
     from soar_dlm.lm import LM
-    from soar_dlm.tasks.problem import Problem
     from soar_dlm.tasks.task import Task
 
 Tasks = Annotated[
@@ -84,7 +83,7 @@ def evaluate(
 
     console = Console(stderr=True, highlight=False)
     tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
-    problems = [one.distinct("test", limit) if limit is not None else all_problems(one) for one in tasks]
+    problems = [one.distinct("test", limit) if limit is not None else one.test_set() for one in tasks]
     for name in listed(strategy):
         STRATEGIES.get(name)  # a wrong name is told before a model is loaded
     lengths = numbers_of(length or "", int)
@@ -121,13 +120,6 @@ def tell_walls(console: Console) -> None:
     missing = [WALLS[wall] for wall in WALLS if wall in missing_walls()]
     if missing:
         console.print(f"[yellow]Not possible on this system for model-written code:[/yellow] {'; '.join(missing)}.")
-
-
-def all_problems(task: Task) -> list[Problem]:
-    """All that were published, or the fixed ones of a task that could make more."""
-    from soar_dlm.tasks.published import PublishedTask
-
-    return list(task.problems("test")) if isinstance(task, PublishedTask) else task.distinct("test")
 
 
 def loaded(

@@ -1,4 +1,4 @@
-"""Methods compared on the same problems, in turns, with a record file that survives interruptions."""
+"""Methods compared on the same problems, in turns, with result files that survive interruptions."""
 
 from __future__ import annotations
 

@@ -51,6 +51,9 @@ class PublishedTask(Task):
             raise SettingsError(f"{self.name} is for testing only; it has no {split} problems.")
         return iter(self._all)
 
+    def test_set(self) -> list[Problem]:
+        return list(self._all)
+
     def distinct(self, split: Split = "test", count: int = TEST_SIZE, seed: int = 0) -> list[Problem]:
         """The first ``count`` problems as published, or all if there are fewer."""
         return list(self.problems(split))[:count]

@@ -54,6 +54,10 @@ class Task(ABC):
             if problem.split == split:
                 yield problem
 
+    def test_set(self) -> list[Problem]:
+        """All problems a model is measured on."""
+        return self.distinct("test")
+
     def distinct(self, split: Split = "test", count: int = TEST_SIZE, seed: int = 0) -> list[Problem]:
         """The first ``count`` problems of a stream with a key of their own: by default the task's fixed test set."""
         unique: dict[str, Problem] = {}

@@ -35,7 +35,8 @@ The recipe with all settings and the log of the run are in `training/`.
 
 def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) -> None:
     """Write the card, with the last validation if there was one."""
-    sources = [*recipe.data.tasks, *(name.rsplit("/", 1)[-1] for name in recipe.data.files)]
+    tasks = dict.fromkeys(name for stage in range(len(recipe.stages) + 1) for name in recipe.data_of(stage).tasks)
+    sources = [*tasks, *(name.rsplit("/", 1)[-1] for name in recipe.data.files)]
     found = [entry for entry in folder.entries() if "validation" in entry]
     results = ""
     if found and found[-1]["validation"]:

@@ -9,7 +9,7 @@ from typing import Any
 from datasets import Dataset
 
 from soar_dlm.tasks.catalogue import make_task
-from soar_dlm.tasks.published import PublishedTask
+from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
 
 
@@ -28,6 +28,6 @@ def judged(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
 
 
 @cache
-def _loaded(name: str) -> tuple[Task, Sequence[Any]]:
+def _loaded(name: str) -> tuple[Task, list[Problem]]:
     task = make_task(name)
-    return task, list(task.problems("test")) if isinstance(task, PublishedTask) else task.distinct("test")
+    return task, task.test_set()
