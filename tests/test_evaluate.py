@@ -39,32 +39,34 @@ def lines(folder: Path) -> list[Any]:
 
 def test_the_papers_methods_and_settings() -> None:
     names = ["greedy", "adaptive", "pbs", "pbs-parallel", "soar"]
-    found = methods(names, [256, 512], MiniSums(), {"probability": 0.95})
+    found = methods(names, [256, 512], MiniSums())
     assert {name: method.strategy for name, method in found.items() if method.length == 256} == {
         "Greedy at 256": Greedy(),
-        "Adaptive Parallel at 256": AdaptiveParallel(threshold=0.95),
+        "Adaptive Parallel at 256": AdaptiveParallel(),
         "PBS at 256": PositionBeam(beam=2),
         "PBS parallel at 256": PositionBeam(beam=2, tokens_per_step=2),
-        "SOAR at 256": Soar(beam=2, threshold=0.95),
+        "SOAR at 256": Soar(beam=2),
     }
     assert len(found) == 10
     assert all(method.options == {"early_exit": False, "truncate_prompt": True} for method in found.values())
 
 
 def test_settings_go_to_the_strategies_that_have_them() -> None:
-    found = methods(["greedy", "soar"], [], MiniSums(), {}, "library", beam=4, threshold=0.8, metric="margin")
+    found = methods(["greedy", "soar"], [], MiniSums(), "library", beam=4, threshold=0.8, metric="margin")
     assert [method.strategy for method in found.values()] == [
         Greedy(metric="margin"),
         Soar(beam=4, threshold=0.8, metric="margin"),
     ]
     assert all(method.length == MiniSums.canvas and "early_exit" not in method.options for method in found.values())
-    assert not next(iter(methods(["greedy"], [], MiniInfill(), {}).values())).options
+    assert not next(iter(methods(["greedy"], [], MiniInfill()).values())).options
     preset = Preset("soar", {"threshold": 0.7})
-    assert methods([], [8], MiniSums(), {}, presets={"mine": preset})["mine at 8"].strategy == Soar(threshold=0.7)
+    assert methods([], [8], MiniSums(), presets={"mine": preset})["mine at 8"].strategy == Soar(threshold=0.7)
     with pytest.raises(SettingsError, match="has a setting 'beam'"):
-        methods(["greedy"], [], MiniSums(), {}, beam=4)
+        methods(["greedy"], [], MiniSums(), beam=4)
     with pytest.raises(UnknownName, match="protocol"):
-        methods(["greedy"], [], MiniSums(), {}, "papre")
+        methods(["greedy"], [], MiniSums(), "papre")
+    with pytest.raises(SettingsError, match="length must be a whole number of at least 1, not 0"):
+        methods(["greedy"], [0], MiniSums())
 
 
 def test_results_have_a_manifest_and_a_line_for_each_example(tmp_path: Path) -> None:
@@ -76,6 +78,14 @@ def test_results_have_a_manifest_and_a_line_for_each_example(tmp_path: Path) -> 
     assert {"model", "revision", "seed", "versions", "dtype", "problems_sha256"} <= told["settings"].keys()
     assert {"cpu", "cores", "accelerator"} <= told["machine"].keys()
     assert {record.forwards for record in found.records if record.method == "Greedy at 10"} == {10}
+    assert told["settings"]["methods"]["SOAR at 8"]["threshold"] == 0.5
+
+
+def test_the_manifest_tells_the_models_own_threshold(tmp_path: Path) -> None:
+    soar("eval", *QUICK, "-s", "greedy,adaptive", "-n", "8", "-o", tmp_path)
+    told = json.loads((tmp_path / "mini-sums" / MANIFEST).read_text())["settings"]["methods"]
+    assert told["Adaptive Parallel at 8"]["threshold"] == 0.95
+    assert told["Greedy at 8"]["threshold"] is None
 
 
 def test_results_become_tables(tmp_path: Path) -> None:
@@ -92,6 +102,12 @@ def test_results_become_tables(tmp_path: Path) -> None:
 def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -> None:
     shown = soar("sweep", *QUICK, "--thresholds", "0.3,0.6", "--beams", "2", "-n", "8", "-o", tmp_path / "s")
     assert "0.6" in shown.stdout
+    drawn: list[str | Path] = ["--thresholds", "0.3,0.6", "--beams", "2", "-n", "8", "-o", tmp_path / "s", "--figure"]
+    soar("sweep", *QUICK, *drawn, tmp_path / "sweep.svg")
+    assert (tmp_path / "sweep.svg").read_text().startswith("<?xml")
+    for name, told in (("sweep.doc", "ends in .svg, .png, .pdf"), ("nowhere/sweep.svg", "no folder")):
+        with pytest.raises(SettingsError, match=told):
+            soar("sweep", *QUICK, *drawn, tmp_path / name)
     preset = tmp_path / "my.toml"
     assert "Written to" in soar("tune", tmp_path / "s", "-o", preset).stdout
     found = read_preset(preset)
@@ -119,7 +135,13 @@ def test_code_runs_only_when_it_is_allowed(tmp_path: Path) -> None:
     [
         (["-t", "mini-gsn"], UnknownName, "mini-gsm"),
         (["-t", "mini-sums", "-n", "a,b"], SettingsError, "not a list of numbers"),
+        (["-t", "mini-sums", "-n", "8,0"], SettingsError, "length must be a whole number of at least 1"),
         (["-t", "mini-sums", "-s", "sore"], UnknownName, "soar"),
+        (["-t", "mini-sums", "-s", ""], SettingsError, "at least one strategy"),
+        (["-t", ","], SettingsError, "at least one task"),
+        (["-t", "mini-sums", "--beam", "0"], SettingsError, "beam"),
+        (["-t", "mini-sums", "--metric", "magrin"], UnknownName, "margin"),
+        (["-t", "mini-sums", "--protocol", "papre"], UnknownName, "paper"),
         (["-t", "gsm8k", "--data-dir", "nowhere"], InputFileError, "nowhere"),
     ],
 )
@@ -127,8 +149,14 @@ def test_mistakes_are_told_before_anything_is_written(
     tmp_path: Path, arguments: list[str], error: type[SoarError], told: str
 ) -> None:
     with pytest.raises(error, match=told):
-        soar("eval", "-m", "random-llada", *arguments, "--limit", "1", "-o", tmp_path / "out")
+        soar("eval", "-m", "no/such-model", *arguments, "--limit", "1", "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_a_line_may_start_again_with_other_settings(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"order": ["g"], "chunk": 1, "problems": 1, "seed": 0}
+    ResultFolder(tmp_path).resume(settings)
+    assert ResultFolder(tmp_path).resume({**settings, "seed": 1}).settings["seed"] == 1
 
 
 KILLED = """

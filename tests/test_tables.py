@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from soar_dlm.cli.table import show
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.evals.sweeps import Setting, best, settings, sweep_methods
-from soar_dlm.evals.tables import Column, Row, grid, markdown, rendered
+from soar_dlm.evals.tables import Column, Row, grid, markdown, notes, rendered
 
 LLADA = "GSAI-ML/LLaDA-8B-Base"
 
@@ -64,6 +67,10 @@ def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
         "| Greedy | 50.0 (23.7 to 76.3) [70.4] | 50.0 (23.7 to 76.3) [70.9] |",
         "| SOAR | 60.0 (31.3 to 83.2) [71.3] | 40.0 (16.8 to 68.7) [71.5] |",
         "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
+        "",
+        "95% intervals in parentheses; SpeedUp is greedy's wall time over the method's, in the same run; "
+        "the paper's figures in brackets.",
+        "Problems: gsm8k 10.",
     ]
 
 
@@ -97,14 +104,41 @@ def test_runs_of_two_tasks_make_one_table_and_of_two_models_none() -> None:
         grid([GSM, run("mbpp", {"g": ("Greedy", "probability", 8, 1)}, "another")])
 
 
-def test_a_method_without_greedy_beside_it_is_left_out() -> None:
-    assert not grid([run("t", {"s": ("SOAR", "probability", 8, 3)}, "m")]).cells
+def test_a_method_without_greedy_beside_it_has_no_speed_up() -> None:
+    text = markdown(grid([run("t", {"s": ("SOAR", "probability", 8, 3)}, "m")]))
+    assert "| SOAR | 30.0 (10.8 to 60.3) |\n| *SpeedUp* | ? |" in text
+    assert "no greedy run" in text
+
+
+def test_the_same_cell_twice_is_refused() -> None:
+    with pytest.raises(SettingsError, match="Two of these results are Greedy by probability on gsm8k at 256"):
+        grid([GSM, GSM])
+
+
+def test_notes_say_what_is_there() -> None:
+    many = run("t", {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}, "m", 1000)
+    unfinished = Results({**many.settings, "problems": 2000}, {}, many.records, 2, 0)
+    first, second, third = notes(grid([unfinished], "exact"))
+    assert "* p < 0.05 against greedy (McNemar)" not in first
+    assert "* p < 0.05 against greedy (McNemar)" in notes(grid([many]))[0]
+    assert "brackets" not in first
+    assert second == "Problems: t 1,000 so far."
+    assert "taken out" in third
+
+
+def test_the_terminal_shows_the_papers_figures_beside_ours() -> None:
+    console = Console(record=True, width=120, file=io.StringIO())
+    show(grid([GSM]), console)
+    text = console.export_text()
+    assert "60.0 (31.3 to 83.2) [71.3]" in text
+    assert "x2.00 [x1.18]" in text
 
 
 def test_other_formats() -> None:
     table = grid([GSM])
     latex = rendered(table, "latex")
-    assert latex.startswith(r"\begin{tabular}{lcc}")
+    assert latex.startswith(f"% {LLADA}\n% 95% intervals")
+    assert r"\begin{tabular}{lcc}" in latex
     assert r"SOAR & 60.0 (31.3 to 83.2) [71.3] & 40.0 (16.8 to 68.7) [71.5] \\" in latex
     assert r"\textit{SpeedUp} & $\times$2.00 [$\times$1.18]" in latex
     cells = json.loads(rendered(table, "json"))["cells"]

@@ -18,6 +18,7 @@ from soar_dlm.errors import SettingsError
 if TYPE_CHECKING:
     from soar_dlm.evals.results import Record
     from soar_dlm.lm import LM
+    from soar_dlm.tasks.problem import Problem, Split
     from soar_dlm.tasks.task import Task
 
 Tasks = Annotated[
@@ -32,6 +33,7 @@ DataDir = Annotated[
     Optional[Path], typer.Option(help="Folder with the files of published benchmarks; default: the Hub.")
 ]
 Limit = Annotated[Optional[int], typer.Option(help="Problems of each task, from the first on; default: all.", min=1)]
+Protocol = Annotated[str, typer.Option(help="'paper' decodes the whole canvas, 'library' ends with the text.")]
 Chunk = Annotated[int, typer.Option(help="Problems that a method decodes in one turn.", min=1)]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code-execution", help="Run what the model wrote, to judge it. Needed for code tasks.")
@@ -48,9 +50,7 @@ def evaluate(
     length: Annotated[
         Optional[str], typer.Option("--length", "-n", help="Canvas, or masks of a blank; several with commas.")
     ] = None,
-    protocol: Annotated[
-        str, typer.Option(help="'paper' decodes the whole canvas, 'library' ends with the text.")
-    ] = "paper",
+    protocol: Protocol = "paper",
     limit: Limit = None,
     data_dir: DataDir = None,
     preset: Annotated[
@@ -79,21 +79,20 @@ def evaluate(
     from soar_dlm.evals.comparison import compare
     from soar_dlm.evals.protocol import methods, task_names
     from soar_dlm.presets import read_preset
-    from soar_dlm.search.catalogue import STRATEGIES
 
     console = Console(stderr=True, highlight=False)
     tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
-    problems = [one.distinct("test", limit) if limit is not None else one.test_set() for one in tasks]
-    for name in listed(strategy):
-        STRATEGIES.get(name)  # a wrong name is told before a model is loaded
-    lengths = numbers_of(length or "", int)
+    if not tasks:
+        raise SettingsError("Name at least one task to measure on.")
     presets = {path.stem: read_preset(path) for path in preset or ()}
-    lm = loaded(model, device, dtype, max_rows, device_map, revision, attn_implementation, mask_token_id)
     chosen = opt.given(beam=beam, threshold=threshold, metric=metric)
-    for one, asked in zip(tasks, problems, strict=True):
-        compared = methods(listed(strategy), lengths, one, lm.model.facts.thresholds, protocol, presets, **chosen)
-        with bar(one.name, len(asked) * len(compared), console) as tell:
-            compare(lm, one, asked, compared, chunk=chunk, folder=output / one.name, seed=seed, on_record=tell)
+    names, lengths = listed(strategy), numbers_of(length or "", int)
+    compared = [methods(names, lengths, one, protocol, presets, **chosen) for one in tasks]
+    problems = [problems_of(one, "test", limit, console) for one in tasks]
+    lm = loaded(model, device, dtype, max_rows, device_map, revision, attn_implementation, mask_token_id)
+    for one, asked, own in zip(tasks, problems, compared, strict=True):
+        with bar(one.name, len(asked) * len(own), console) as tell:
+            compare(lm, one, asked, own, chunk=chunk, folder=output / one.name, seed=seed, on_record=tell)
     console.print(f"Results are in {output}. See them with: soar table {output}")
 
 
@@ -110,6 +109,12 @@ def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Consol
             )
         tell_walls(console)
     return task
+
+
+def problems_of(task: Task, split: Split, limit: int | None, console: Console) -> list[Problem]:
+    """The first problems of a split, or the whole test set; those that are made by code take a moment."""
+    with console.status(f"Getting the problems of {task.name} ..."):
+        return task.test_set() if limit is None else task.distinct(split, limit)
 
 
 def tell_walls(console: Console) -> None:

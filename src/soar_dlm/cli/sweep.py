@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, bar, loaded, numbers_of, prepared
+from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, Protocol, bar, loaded, numbers_of, prepared, problems_of
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
     from soar_dlm.evals.comparison import Summary
     from soar_dlm.evals.results import Results
     from soar_dlm.evals.sweeps import Setting
+    from soar_dlm.tasks.problem import Split
 
 
 def sweep(
@@ -30,8 +31,12 @@ def sweep(
     ] = "0.8,0.85,0.9,0.95,0.98,0.99",
     beams: Annotated[str, typer.Option(help="Values of K, with commas between.")] = "2",
     metric: opt.Metric = None,
-    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.")] = None,
+    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.", min=1)] = None,
+    protocol: Protocol = "paper",
     limit: Annotated[int, typer.Option(help="Problems; of the validation split where the task has one.", min=1)] = 200,
+    figure: Annotated[
+        Optional[Path], typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg or sweep.png.")
+    ] = None,
     data_dir: DataDir = None,
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
@@ -45,22 +50,33 @@ def sweep(
 
     For example: [cyan]soar sweep -m mini-llada -t mini-gsm --beams 2,4 -o sweep[/cyan]
 
-    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]
+    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]. A sweep that is done can be drawn later by the
+    same command with --figure.
     """
     from soar_dlm.evals.comparison import compare
+    from soar_dlm.evals.protocol import decoding_options
     from soar_dlm.evals.results import ResultFolder
+    from soar_dlm.evals.sweep_figure import check_drawable, draw_sweep
     from soar_dlm.evals.sweeps import settings, sweep_methods
     from soar_dlm.tasks.published import PublishedTask
 
     console = Console(stderr=True, highlight=False)
     points = settings(numbers_of(thresholds, float), numbers_of(beams, int))
+    if figure is not None:
+        check_drawable(figure)
     chosen = prepared(task, data_dir, allow_code_execution, console)
-    problems = chosen.distinct("test" if isinstance(chosen, PublishedTask) else "validation", limit)
+    options = decoding_options(chosen, protocol)
+    compared = sweep_methods(points, metric or "probability", length or chosen.canvas, options)
+    split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
+    problems = problems_of(chosen, split, limit, console)
     lm = loaded(model, device, dtype, max_rows, None, revision, None, None)
-    compared = sweep_methods(points, metric or "probability", length or chosen.canvas)
     with bar(chosen.name, len(problems) * len(compared), console) as tell:
         compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=tell)
-    Console().print(shown(ResultFolder(output).read()))
+    found = ResultFolder(output).read()
+    Console().print(shown(found))
+    if figure is not None:
+        draw_sweep(measured_points(found), title(found), figure)
+        console.print(f"Drawn in {figure}.")
 
 
 def tune(
@@ -107,8 +123,12 @@ def measured_points(found: Results) -> dict[Setting, Summary]:
     }
 
 
+def title(found: Results) -> str:
+    return f"{found.settings['model']}, {found.settings['task']}"
+
+
 def shown(found: Results) -> Table:
-    table = Table(box=SIMPLE_HEAD, title=f"{found.settings['model']}, {found.settings['task']}")
+    table = Table(box=SIMPLE_HEAD, title=title(found))
     for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
         table.add_column(column, justify="right")
     for point, one in measured_points(found).items():

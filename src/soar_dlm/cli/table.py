@@ -9,6 +9,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from soar_dlm.cli.evaluate import result_folders
 from soar_dlm.errors import SettingsError
@@ -47,7 +48,10 @@ def table(
     runs = [ResultFolder(folder).read() for folder in result_folders(results)]
     if kind == 3:
         runs = [run for run in runs if any(record.exact is not None for record in run.records)]
-    made = grid(runs, judge, metrics)
+    made = grid(runs, judge, metrics) if runs else None
+    if made is None or not made.cells:
+        wanted = "" if kind is None else f" for Table {kind}"
+        raise SettingsError(f"There is nothing yet{wanted}: no chunk of problems that all methods have decoded.")
     if style == "terminal":
         show(made, Console())
     else:
@@ -55,7 +59,7 @@ def table(
 
 
 def show(made: Grid, console: Console) -> None:
-    from soar_dlm.evals.tables import GREEDY, accuracy_text, speed_text
+    from soar_dlm.evals.tables import GREEDY, accuracy_text, notes, speed_text
 
     shown = Table(box=SIMPLE_HEAD, title=made.model)
     shown.add_column("method")
@@ -64,8 +68,10 @@ def show(made: Grid, console: Console) -> None:
     for row in made.rows:
         found = [made.cells.get((row, column)) for column in made.columns]
         label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
-        shown.add_row(label, *("" if cell is None else accuracy_text(cell) for cell in found))
+        shown.add_row(Text(label), *(Text("" if cell is None else accuracy_text(cell)) for cell in found))
         if row.label != GREEDY:
-            shown.add_row("  SpeedUp", *("" if cell is None else speed_text(cell) for cell in found), style="cyan")
+            speeds = (Text("" if cell is None else speed_text(cell)) for cell in found)
+            shown.add_row("  SpeedUp", *speeds, style="cyan")
     console.print(shown)
-    console.print("95% intervals in parentheses, * p < 0.05 against greedy (McNemar), the paper's figures in brackets.")
+    for note in notes(made):
+        console.print(note, markup=False, highlight=False)

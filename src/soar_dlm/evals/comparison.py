@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -77,17 +77,18 @@ def compare(
     checks.whole_number("chunk", chunk, 1)
     if not methods:
         raise SettingsError("Give at least one method to compare.")
-    settings = settings_of(lm, task, problems, methods, chunk, seed)
+    ready = {name: _bound(method, lm) for name, method in methods.items()}
+    settings = settings_of(lm, task, problems, ready, chunk, seed)
     results = None if folder is None else ResultFolder(folder).resume(settings)
     records = [] if results is None else list(results.records)
     for record in records:
         _tell(on_record, record)
     left = list(turns(settings))[0 if results is None else results.turns_done :]
     for name in dict.fromkeys(turn.method for turn in left):
-        for _ in _answers(lm, task, problems[:WARM_UP], methods[name], seed):
+        for _ in _answers(lm, task, problems[:WARM_UP], ready[name], seed):
             pass
     for turn in left:
-        for record in _decode(lm, task, problems, turn, methods[turn.method], seed):
+        for record in _decode(lm, task, problems, turn, ready[turn.method], seed):
             if folder is not None:
                 ResultFolder(folder).append(record)
             records.append(record)
@@ -95,9 +96,13 @@ def compare(
     return records
 
 
-def _decode(
-    lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method: Strategy | Method, seed: int
-) -> Iterator[Record]:
+def _bound(method: Strategy | Method, lm: LM) -> Method:
+    """A method whose open threshold is the model's, so that a manifest tells its value."""
+    whole = Method(method) if isinstance(method, Strategy) else method
+    return replace(whole, strategy=whole.strategy.bound(lm.model.facts.thresholds))
+
+
+def _decode(lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method: Method, seed: int) -> Iterator[Record]:
     """The records of a turn in the order of its problems, each as soon as it and those before it are done.
 
     The clock stands still while an answer is judged and a record is taken.
@@ -133,10 +138,8 @@ def _record(task: Task, problem: Problem, result: Result, index: int, method: st
 
 
 def _answers(
-    lm: LM, task: Task, problems: Sequence[Problem], method: Strategy | Method, seed: int
+    lm: LM, task: Task, problems: Sequence[Problem], method: Method, seed: int
 ) -> Iterator[tuple[int, Result]]:
-    if isinstance(method, Strategy):
-        method = Method(method)
     length: int | list[int] | None
     if method.length == "right":
         right = lm.tokenizer([problem.answer for problem in problems], add_special_tokens=False)["input_ids"]
@@ -152,7 +155,7 @@ def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
 
 
 def settings_of(
-    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Strategy | Method], chunk: int, seed: int
+    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Method], chunk: int, seed: int
 ) -> dict[str, Any]:
     """All that the records depend on, as plain JSON values."""
     wording = json.dumps([_wording(problem) for problem in problems])
@@ -184,10 +187,8 @@ def settings_of(
     }
 
 
-def _described(method: Strategy | Method) -> dict[str, Any]:
+def _described(method: Method) -> dict[str, Any]:
     """A method in the words of a manifest."""
-    if isinstance(method, Strategy):
-        method = Method(method)
     strategy = method.strategy
     return {
         "label": method.label or repr(strategy),

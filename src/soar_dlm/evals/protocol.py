@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Method
 from soar_dlm.presets import Preset
@@ -39,29 +40,37 @@ def methods(
     strategies: Sequence[str],
     lengths: Sequence[int],
     task: Task,
-    thresholds: Mapping[str, float],
     protocol: str = "paper",
     presets: Mapping[str, Preset] | None = None,
     **settings: Any,
 ) -> dict[str, Method]:
     """Every strategy at every length, and every preset by its name.
 
-    A setting goes to the strategies that have it and must go to one at least. A threshold that is left open is the
-    paper's for the model.
+    A setting goes to the strategies that have it and must go to one at least. A threshold that is left open becomes
+    the paper's for the model.
     """
-    if protocol not in PROTOCOLS:
-        raise UnknownName("protocol", protocol, PROTOCOLS)
+    for length in lengths:
+        checks.whole_number("length", length, 1)
+    options = decoding_options(task, protocol)
     for setting in settings:
         if not any(setting in accepted(name, settings) for name in strategies):
             raise SettingsError(f"None of the strategies {', '.join(strategies)} has a setting {setting!r}.")
     chosen = {LABELS.get(name, name): make_strategy(name, **accepted(name, settings)) for name in strategies}
     chosen |= {name: preset.make() for name, preset in (presets or {}).items()}
-    options = {} if task.infills else PROTOCOLS[protocol]  # a blank has no end to exit at
+    if not chosen:
+        raise SettingsError("Give at least one strategy or preset to measure.")
     return {
-        f"{label} at {length}": Method(strategy.bound(thresholds), length, options, label)
+        f"{label} at {length}": Method(strategy, length, options, label)
         for length in lengths or [task.canvas]
         for label, strategy in chosen.items()
     }
+
+
+def decoding_options(task: Task, protocol: str) -> Mapping[str, Any]:
+    """The options of decoding that a protocol has for a task."""
+    if protocol not in PROTOCOLS:
+        raise UnknownName("protocol", protocol, PROTOCOLS)
+    return {} if task.infills else PROTOCOLS[protocol]  # a blank has no end to exit at
 
 
 def accepted(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

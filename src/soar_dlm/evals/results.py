@@ -86,12 +86,15 @@ class ResultFolder:
         self.path = path
 
     def resume(self, settings: Mapping[str, Any]) -> Results:
-        """Make the folder ready for the next turn of a run with these settings; other settings are refused."""
-        if not (self.path / MANIFEST).exists():
-            if (self.path / RESULTS).exists():
-                raise InputFileError(f"{self.path} has {RESULTS} but no {MANIFEST}; name another folder.")
+        """Make the folder ready for the next turn of a run with these settings.
+
+        Other settings than those of the lines that are there are refused; without a line there is nothing to lose.
+        """
+        if not (self.path / RESULTS).exists():
             self.path.mkdir(parents=True, exist_ok=True)
             _write_at_once(self.path / MANIFEST, {"settings": dict(settings), "machine": machine()})
+        elif not (self.path / MANIFEST).exists():
+            raise InputFileError(f"{self.path} has {RESULTS} but no {MANIFEST}; name another folder.")
         found = self.read()
         differences = list(_differences(found.settings, settings))
         if differences:

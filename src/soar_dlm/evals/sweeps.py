@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Method, Summary
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
 
 BASELINE = "Greedy"
 
@@ -29,13 +31,14 @@ def settings(thresholds: Sequence[float], beams: Sequence[int]) -> list[Setting]
     return [Setting(threshold, beam) for beam in beams for threshold in thresholds]
 
 
-def sweep_methods(points: Sequence[Setting], metric: str, length: int) -> dict[str, Method]:
-    """Greedy, and SOAR at every point."""
-    found = {BASELINE: Method(Greedy(metric=metric), length, label=BASELINE)}
+def sweep_methods(
+    points: Sequence[Setting], metric: str, length: int, options: Mapping[str, Any] | None = None
+) -> dict[str, Method]:
+    """Greedy, and SOAR at every point, with the same ``options`` of decoding."""
+    strategies: dict[str, Strategy] = {BASELINE: Greedy(metric=metric)}
     for point in points:
-        strategy = Soar(beam=point.beam, threshold=point.threshold, metric=metric)
-        found[point.name] = Method(strategy, length, label=point.name)
-    return found
+        strategies[point.name] = Soar(beam=point.beam, threshold=point.threshold, metric=metric)
+    return {name: Method(strategy, length, options or {}, label=name) for name, strategy in strategies.items()}
 
 
 def best(found: Mapping[Setting, Summary], speed: float | None = None, accuracy: float | None = None) -> Setting:

@@ -14,6 +14,7 @@ from soar_dlm.evals.results import Record, Results
 
 Judge = Literal["correct", "exact"]
 GREEDY = "Greedy"
+SURE = 0.05
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured, against greedy with the same metric and length in the same run, and what the paper says."""
+    """What was measured, against greedy with the same metric and length in the same run, and what the paper says.
+
+    Where greedy was not run, ``compared`` is False and the speed-up and significance in ``measured`` say nothing.
+    """
 
     measured: Summary
     complete: bool
+    compared: bool
     paper: Figure | None
 
 
@@ -70,11 +75,17 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
             row = Row(told[name]["label"], told[name]["metric"])
             column = Column(run.settings["task"], told[name]["length"])
             base = next((other for other, method in told.items() if _is_baseline(method, told[name])), None)
-            if (metrics is not None and row.metric not in metrics) or base is None:
+            if metrics is not None and row.metric not in metrics:
                 continue
-            measured = summary([*by_method[base], *([] if name == base else own)], base)[name]
+            if (row, column) in cells:
+                raise SettingsError(
+                    f"Two of these results are {row.label} by {row.metric} on {column.task} at {column.length}; "
+                    "name the folders that shall stand in one table."
+                )
+            beside = [] if base is None or base == name else by_method[base]
+            measured = summary([*beside, *own], base or name)[name]
             paper = paper_figure(models[0], column.task, column.length, row.label, row.metric)
-            cells[row, column] = Cell(measured, run.complete, paper)
+            cells[row, column] = Cell(measured, run.complete, base is not None, paper)
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(sorted(dict.fromkeys(column for _, column in cells), key=lambda one: (one.task, one.length)))
     return Grid(models[0], judge, rows, columns, cells)
@@ -91,14 +102,34 @@ def _judged(record: Record, judge: Judge) -> Record:
 def accuracy_text(cell: Cell) -> str:
     """Accuracy with its interval, a star where the difference from greedy is sure, the paper's in brackets."""
     low, high = cell.measured.interval
-    star = "*" if cell.measured.p_value < 0.05 else ""
+    star = "*" if cell.measured.p_value < SURE else ""
     paper = f" [{cell.paper.accuracy:.1f}]" if cell.paper is not None else ""
     return f"{cell.measured.accuracy * 100:.1f}{star} ({low * 100:.1f} to {high * 100:.1f}){paper}"
 
 
 def speed_text(cell: Cell) -> str:
     paper = f" [x{cell.paper.speed_up:.2f}]" if cell.paper is not None else ""
-    return f"x{cell.measured.speed_up:.2f}{paper}"
+    return f"{f'x{cell.measured.speed_up:.2f}' if cell.compared else '?'}{paper}"
+
+
+def notes(table: Grid) -> list[str]:
+    """What a reader needs to know about the figures: signs, number of problems, and what is missing."""
+    found = table.cells.values()
+    signs = ["95% intervals in parentheses"]
+    if any(cell.measured.p_value < SURE for cell in found):
+        signs.append(f"* p < {SURE} against greedy (McNemar)")
+    if any(cell.compared for cell in found):
+        signs.append("SpeedUp is greedy's wall time over the method's, in the same run")
+    if any(cell.paper is not None for cell in found):
+        signs.append("the paper's figures in brackets")
+    counts = {column.task: (cell.measured.problems, cell.complete) for (_, column), cell in table.cells.items()}
+    sizes = [f"{task} {count:,}{'' if complete else ' so far'}" for task, (count, complete) in counts.items()]
+    lines = [f"{'; '.join(signs)}.", f"Problems: {', '.join(sizes)}."]
+    if table.judge == "exact":
+        lines.append("Right is the very text that was taken out.")
+    if not all(cell.compared for cell in found):
+        lines.append("?: there is no greedy run of the same metric and length to compare with.")
+    return lines
 
 
 def markdown(table: Grid) -> str:
@@ -112,12 +143,13 @@ def markdown(table: Grid) -> str:
         if row.label != GREEDY:
             speeds = [_or_blank(cell, speed_text) for cell in found]
             lines.append(f"| {' | '.join([*('' for _ in start), '*SpeedUp*', *speeds])} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *notes(table)]) + "\n"
 
 
 def latex(table: Grid) -> str:
-    """A tabular with booktabs rules."""
+    """A tabular with booktabs rules, below comments that say what it shows."""
     lines = [
+        *(f"% {note}" for note in [table.model, *notes(table)]),
         rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
         r"\toprule",
         " & ".join(["", *(f"{_escaped(one.task)} {one.length}" for one in table.columns)]) + r" \\",
@@ -142,6 +174,7 @@ def as_json(table: Grid) -> str:
             "accuracy": cell.measured.accuracy,
             **asdict(cell.measured),
             "complete": cell.complete,
+            "compared": cell.compared,
             "paper": asdict(cell.paper) if cell.paper is not None else None,
         }
         for (row, column), cell in table.cells.items()

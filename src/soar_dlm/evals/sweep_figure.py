@@ -1,0 +1,73 @@
+"""A sweep as a picture: accuracy and speed-up over thresholds (the paper's Figure 4) and beams (Figure 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from soar_dlm.errors import MissingExtra, SettingsError
+from soar_dlm.evals.comparison import Summary
+from soar_dlm.evals.sweeps import Setting
+
+FORMATS = (".svg", ".png", ".pdf")
+COLOURS = ("#2f6fde", "#2e9d63", "#d9822b", "#8452c9", "#c2385a", "#5b6b7b")
+
+
+def check_drawable(path: Path) -> None:
+    """Whether there will be a picture in the end is told before there is anything to draw."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plots", "Drawing a sweep") from error
+    if path.suffix.lower() not in FORMATS:
+        raise SettingsError(f"A figure is a file that ends in {', '.join(FORMATS)}, not {path.name!r}.")
+    if not path.parent.is_dir():
+        raise SettingsError(f"There is no folder {str(path.parent)!r} to draw into.")
+
+
+def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> None:
+    """A row of two pictures, accuracy with its interval and speed-up, for each of the settings that varies.
+
+    Over thresholds there is a line for each beam, over beams a line for each threshold.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    thresholds = sorted({point.threshold for point in measured})
+    beams = sorted({point.beam for point in measured})
+    rows: list[tuple[str, Callable[[Setting], float], Callable[[Setting], str]]] = []
+    if len(thresholds) > 1 or len(beams) == 1:
+        rows.append(("threshold", lambda point: point.threshold, lambda point: f"K = {point.beam}"))
+    if len(beams) > 1:
+        rows.append(("beam size", lambda point: point.beam, lambda point: f"tau = {point.threshold:g}"))
+    figure = Figure(figsize=(9, 3.1 * len(rows)), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    for (name, over, line), (left, right) in zip(rows, figure.subplots(len(rows), 2, squeeze=False), strict=True):
+        lines: dict[str, list[Setting]] = {}
+        for point in sorted(measured, key=lambda point: (point.beam, point.threshold)):
+            lines.setdefault(line(point), []).append(point)
+        for number, (label, points) in enumerate(lines.items()):
+            _draw_line(
+                left, right, [over(point) for point in points], [measured[point] for point in points], label, number
+            )
+        left.set(xlabel=name, ylabel="accuracy, %")
+        right.set(xlabel=name, ylabel="speed-up against greedy")
+        for axes in (left, right):
+            axes.set_xticks(beams if name == "beam size" else thresholds)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(alpha=0.25)
+        right.legend(frameon=False, fontsize=8)
+    with rc_context({"svg.hashsalt": title}):  # the same sweep draws the same file
+        figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+
+
+def _draw_line(
+    left: Any, right: Any, places: Sequence[float], found: Sequence[Summary], label: str, number: int
+) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    accuracy = [100 * one.accuracy for one in found]
+    below = [100 * (one.accuracy - one.interval[0]) for one in found]
+    above = [100 * (one.interval[1] - one.accuracy) for one in found]
+    left.errorbar(places, accuracy, yerr=[below, above], color=colour, marker="o", markersize=4, capsize=3, label=label)
+    right.plot(places, [one.speed_up for one in found], color=colour, marker="o", markersize=4, label=label)
