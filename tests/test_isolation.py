@@ -112,12 +112,28 @@ def test_memory_output_and_time_are_bounded() -> None:
         "import sys\nsys._getframe(1).f_locals['tests'] = ''\n",
         "import sys\nsys._getframe(1).f_globals['_passes_its_tests'] = lambda: True\n",
         "import sys\nsys.settrace(lambda *_: None)\ndef add(a, b): return 99\n",
+        "import __main__\n__main__.finish('passed', ['true'])\n",
+        "import sys\nsys._getframe(2).f_globals['finish']('passed', ['true'])\n",
+        "try: 1 / 0\nexcept Exception as e: frame = e.__traceback__.tb_frame\n"
+        "frame.f_back.f_back.f_globals['finish']('passed', ['true'])\n",
+        "g = (g.gi_frame.f_back.f_back.f_back.f_globals['finish']('passed', ['true']) for _ in [0])\nnext(g)\n",
+        "import gc\nnext(f for f in gc.get_objects() if getattr(f, '__name__', 0) == 'finish')('passed', ['true'])\n",
     ],
 )
 def test_a_program_cannot_get_around_its_tests(program: str) -> None:
     tests = "def check(add):\n    assert abs(add(1, 2) - 3) < 1e-6\ncheck(add)"
     assert all_pass_tests([program], [tests]) == [False]
     assert all_pass_tests(["def add(a, b): return a + b"], [tests]) == [True]
+
+
+def test_programs_may_use_what_looks_at_frames_in_passing() -> None:
+    program = (
+        "from collections import namedtuple\nfrom dataclasses import dataclass\nfrom enum import Enum\n"
+        "from typing import NamedTuple\nimport re, math, heapq, itertools, functools, statistics, fractions, decimal\n"
+        "Point = namedtuple('Point', 'x y')\nclass Colour(Enum):\n    RED = 1\nclass Pair(NamedTuple):\n    a: int\n"
+        "def add(a, b): return Point(a, b).x + Pair(b).a + Colour.RED.value - 1\n"
+    )
+    assert all_pass_tests([program], ["assert add(1, 2) == 3"]) == [True]
 
 
 def test_walls_are_those_that_users_read_about() -> None:

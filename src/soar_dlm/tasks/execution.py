@@ -1,10 +1,12 @@
 """Running programs nobody has read, in a process of their own and within limits.
 
 The child process is given the program and the arguments, never the expected values. It sends back what the function
-returned, and the parent compares, so a program can only pass by returning the right values. This keeps accidents
-and simple cheating out; it is not a sandbox against an attacker: the child may read what its user may read. Where the
-platform has no ``resource`` module (Windows) only the wall clock limits a program; for a superuser the system does
-not enforce the limit on processes.
+returned, and the parent compares, so a program can only pass by returning the right values. Around the child stand the
+walls of :mod:`soar_dlm.tasks.isolation`, as far as the system allows them. Inside it the program is kept from the
+frames and functions that run it, so that asserts, which must run beside the program, are not talked over; no process
+can keep all secrets from its own code, so that is a fence and not a wall. Where the platform has no ``resource``
+module (Windows) only the wall clock limits a program; for a superuser the system does not enforce the limit on
+processes.
 """
 
 from __future__ import annotations
@@ -83,6 +85,15 @@ def finish(why, answers=(), token=token, missing=missing, channel=channel, write
     leave(0)
 
 
+def fence(event, details):
+    frame = event == "object.__getattr__" and details[1] in ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
+    if frame or event in looks or event.partition(".")[0] in ("ctypes", "gc"):
+        raise ValueError(event)  # what the interpreter itself says to a frame that is not there
+
+
+looks = {"sys._getframe", "sys._current_frames", "sys._current_exceptions", "sys.settrace", "sys.setprofile"}
+sys.modules["__main__"] = type(sys)("__main__")
+sys.addaudithook(fence)
 try:
     code = compile(program, "program", "exec")
 except BaseException:
