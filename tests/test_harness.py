@@ -17,7 +17,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.instance import Instance
 from lm_eval.tasks import TaskManager
 
-from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.errors import PromptTooLong, SettingsError, UnknownName
 from soar_dlm.evals.harness import SoarModel
 from soar_dlm.evals.harness_tasks import FOLDER
 from soar_dlm.evals.likelihood import Pair, log_likelihoods
@@ -31,6 +31,7 @@ from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.mini_code import MiniCode
 from soar_dlm.tasks.mini_gsm import MiniGsm
 from soar_dlm.tasks.mini_sums import MiniSums
+from tests.test_masked_lms import write_masked_lm
 
 MODEL: dict[str, Any] = {"pretrained": "random-llada", "device": "cpu"}
 SUMS = MiniSums().distinct("test", 5)
@@ -116,6 +117,31 @@ def test_likelihoods_are_those_of_the_library(model: SoarModel) -> None:
     assert [value for value, _ in found] == pytest.approx(expected * 2)  # the space belongs to what follows
     rolling = model.loglikelihood_rolling(asked("loglikelihood_rolling", ("one plus two",)), disable_tqdm=True)
     assert rolling == pytest.approx(log_likelihoods(model.lm, [Pair([], whole)], samples=4))
+
+
+def test_a_context_that_is_too_long_loses_its_beginning(model: SoarModel, caplog: pytest.LogCaptureFixture) -> None:
+    longest = model.lm.model.facts.context or 0
+    pair = model._pair("one " * longest, "two")
+    assert len(pair) == longest
+    assert pair.answer == model._pair("one one", " two").answer
+    assert "loses its first" in caplog.text
+    with pytest.raises(PromptTooLong):
+        model.loglikelihood(asked("loglikelihood", ("one", " two" * longest)), disable_tqdm=True)
+
+
+def test_what_stands_behind_a_text_stays_there(tmp_path: Path) -> None:
+    write_masked_lm(tmp_path, "fnet")
+    bert = SoarModel(pretrained=str(tmp_path), device="cpu", mc_num=4)
+    assert bert._pair("w1 w2", " w3 w4") == Pair([2, 6, 7], [8, 9], [3])
+    requests = asked("loglikelihood", ("w1 w2", " w3 w4"), ("w1 w2 w5", " w3 w4"), ("w9", " w3"))
+    together = model_values(bert, requests)
+    assert together == pytest.approx([value for one in requests for value in model_values(bert, [one])])
+    rolling = bert.loglikelihood_rolling(asked("loglikelihood_rolling", ("w1 w2",)), disable_tqdm=True)
+    assert rolling == pytest.approx(log_likelihoods(bert.lm, [Pair([], [2, 6, 7], [3])], samples=4))
+
+
+def model_values(model: SoarModel, requests: list[Instance]) -> list[float]:
+    return [value for value, _ in model.loglikelihood(requests, disable_tqdm=True)]
 
 
 def test_a_rendered_conversation_gets_no_second_start(model: SoarModel) -> None:

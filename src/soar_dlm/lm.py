@@ -180,6 +180,10 @@ class LM:
         """Fill the blanks of one text, yielding an :class:`Event` per step; the last one carries the result."""
         return self._stream(self._infill_job(template, strategy, options, 0))
 
+    def encode(self, prompt: str, add_special_tokens: bool = True) -> tuple[list[int], list[int]]:
+        """Ids of a prompt as ``generate`` has them, and those behind the text that continues it, such as [SEP]."""
+        return self._need_text().encode(prompt, add_special_tokens)
+
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Each id as text of its own, special tokens included."""
         text = self._need_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -121,9 +122,9 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         """The estimate for whole texts: windows as long as the model's context, none of which sees another."""
         totals = []
         for request in tqdm(requests, disable=disable_tqdm or not self.ranks.first, desc="soar"):
-            ids = self._ids(request.args[0])
-            window = self.lm.model.facts.context or max(len(ids), 1)
-            pairs = [Pair([], ids[start : start + window]) for start in range(0, len(ids), window)]
+            ids, behind = self._encoded(request.args[0])
+            window = (self.lm.model.facts.context or len(ids) + 1) - len(behind)
+            pairs = [Pair([], ids[start : start + window], behind) for start in range(0, len(ids), window)]
             totals.append(sum(self._estimates(pairs)))
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, totals[-1])
         return totals
@@ -132,13 +133,21 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         return log_likelihoods(self.lm, pairs, self.mc_num, self.decoding.get("seed", 0))
 
     def _pair(self, context: str, continuation: str) -> Pair:
-        """Spaces at the end of the context belong to the continuation: tokenizers join them with the next word."""
-        kept = context.rstrip(" ")
-        before, whole = self._ids(kept), self._ids(kept + context[len(kept) :] + continuation)
-        return Pair(whole[: len(before)], whole[len(before) :])
+        """Spaces at the end of the context belong to the continuation: tokenizers join them with the next word.
 
-    def _ids(self, text: str) -> list[int]:
-        return list(self.lm.tokenizer(text, add_special_tokens=not self._rendered)["input_ids"])
+        A context that is too long for the model loses its beginning, as a prompt does.
+        """
+        kept = context.rstrip(" ")
+        (before, _), (whole, behind) = self._encoded(kept), self._encoded(context + continuation)
+        pair = Pair(whole[: len(before)], whole[len(before) :], behind)
+        over = len(pair) - (self.lm.model.facts.context or len(pair))
+        if 0 < over <= len(pair.prompt):
+            log.warning("A context loses its first %d tokens: the model takes %d.", over, self.lm.model.facts.context)
+            pair = replace(pair, prompt=pair.prompt[over:])
+        return pair
+
+    def _encoded(self, text: str) -> tuple[list[int], list[int]]:
+        return self.lm.encode(text, add_special_tokens=not self._rendered)
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         self._rendered = True

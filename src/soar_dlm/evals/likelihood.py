@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -18,10 +19,14 @@ from soar_dlm.search.greedy import Greedy
 
 @dataclass(frozen=True)
 class Pair:
-    """A prompt and what may follow it, as token ids."""
+    """A prompt and what may follow it, as token ids; ``behind`` belongs after both, such as BERT's [SEP]."""
 
     prompt: Sequence[int]
     answer: Sequence[int]
+    behind: Sequence[int] = ()
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.answer) + len(self.behind)
 
 
 @dataclass(frozen=True)
@@ -49,25 +54,38 @@ def log_likelihoods(lm: LM, pairs: Sequence[Pair], samples: int = 128, seed: int
         _check_fits(lm, pair)
     draws = [draw for place, pair in enumerate(pairs) for draw in _draws(place, pair, samples, seed)]
     totals = np.zeros(len(pairs))
-    rows = lm.engine_settings.max_rows
-    draws.sort(key=lambda draw: len(pairs[draw.pair].prompt) + len(pairs[draw.pair].answer))
-    for start in range(0, len(draws), rows):
-        chosen = draws[start : start + rows]
+    for chosen in _batches(lm, pairs, draws):
         for draw, value in zip(chosen, _measured(lm, pairs, chosen), strict=True):
             totals[draw.pair] += value * draw.weight / samples
     return [float(total) for total in totals]
+
+
+def _batches(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> Iterator[list[_Draw]]:
+    """Draws of similar length together, of equal length where the model takes no padding."""
+
+    def length(draw: _Draw) -> int:
+        return len(pairs[draw.pair])
+
+    rows, by_length = lm.engine_settings.max_rows, sorted(draws, key=length)
+    groups = [by_length] if lm.model.takes_padding else [list(group) for _, group in groupby(by_length, length)]
+    for group in groups:
+        for start in range(0, len(group), rows):
+            yield group[start : start + rows]
 
 
 def would_be_written(lm: LM, pairs: Sequence[Pair]) -> list[bool]:
     """Whether greedy decoding of a canvas of the answer's length gives the answer."""
     facts = lm.model.facts
     written = [place for place, pair in enumerate(pairs) if pair.answer]
-    canvases = [[*pairs[place].prompt, *[facts.mask_id] * len(pairs[place].answer)] for place in written]
-    fill = [range(len(pairs[place].prompt), len(canvas)) for place, canvas in zip(written, canvases, strict=True)]
+    blanks = [slice(len(pairs[place].prompt), len(pairs[place].prompt) + len(pairs[place].answer)) for place in written]
+    canvases = [
+        [*pairs[place].prompt, *[facts.mask_id] * len(pairs[place].answer), *pairs[place].behind] for place in written
+    ]
+    fill = [range(blank.start, blank.stop) for blank in blanks]
     results = lm.decode(canvases, Greedy(), fill=fill, early_exit=False)
     same = {
-        place: result.token_ids[len(pairs[place].prompt) :] == list(pairs[place].answer)
-        for place, result in zip(written, results, strict=True)
+        place: result.token_ids[blank] == list(pairs[place].answer)
+        for place, blank, result in zip(written, blanks, results, strict=True)
     }
     return [same.get(place, True) for place in range(len(pairs))]
 
@@ -89,7 +107,7 @@ def _measured(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> list[flo
     rows, places, targets = [], [], []
     for draw in draws:
         pair = pairs[draw.pair]
-        ids = np.array([*pair.prompt, *pair.answer])
+        ids = np.array([*pair.prompt, *pair.answer, *pair.behind])
         columns = len(pair.prompt) + draw.hidden
         targets.append(ids[columns])
         ids[columns] = facts.mask_id
@@ -120,6 +138,6 @@ def _measured(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> list[flo
 
 
 def _check_fits(lm: LM, pair: Pair) -> None:
-    longest, length = lm.model.facts.context, len(pair.prompt) + len(pair.answer)
-    if longest is not None and length > longest:
-        raise PromptTooLong(f"Prompt and answer are {length} tokens long, {lm.name!r} takes {longest}.")
+    longest = lm.model.facts.context
+    if longest is not None and len(pair) > longest:
+        raise PromptTooLong(f"Prompt and answer are {len(pair)} tokens long, {lm.name!r} takes {longest}.")
