@@ -29,7 +29,8 @@ def check_drawable(path: Path) -> None:
 def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> None:
     """A row of two pictures, accuracy with its interval and speed-up, for each of the settings that varies.
 
-    Over thresholds there is a line for each beam, over beams a line for each threshold.
+    Over thresholds there is a line for each beam, over beams one for each threshold. Values stand at equal distances,
+    since those near 1 would run into each other.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -44,17 +45,19 @@ def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> N
     figure = Figure(figsize=(9, 3.1 * len(rows)), layout="constrained")
     figure.suptitle(title, fontsize=11)
     for (name, over, line), (left, right) in zip(rows, figure.subplots(len(rows), 2, squeeze=False), strict=True):
+        values = sorted({over(point) for point in measured})
         lines: dict[str, list[Setting]] = {}
-        for point in sorted(measured, key=lambda point: (point.beam, point.threshold)):
+        for point in sorted(measured, key=over):
             lines.setdefault(line(point), []).append(point)
-        for number, (label, points) in enumerate(lines.items()):
+        for number, (label, points) in enumerate(sorted(lines.items())):
+            places = [values.index(over(point)) for point in points]
             _draw_line(
-                left, right, [over(point) for point in points], [measured[point] for point in points], label, number
+                left, right, places, [measured[point] for point in points], label, COLOURS[number % len(COLOURS)]
             )
         left.set(xlabel=name, ylabel="accuracy, %")
         right.set(xlabel=name, ylabel="speed-up against greedy")
         for axes in (left, right):
-            axes.set_xticks(beams if name == "beam size" else thresholds)
+            axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(alpha=0.25)
         right.legend(frameon=False, fontsize=8)
@@ -62,10 +65,7 @@ def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> N
         figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
 
 
-def _draw_line(
-    left: Any, right: Any, places: Sequence[float], found: Sequence[Summary], label: str, number: int
-) -> None:
-    colour = COLOURS[number % len(COLOURS)]
+def _draw_line(left: Any, right: Any, places: Sequence[int], found: Sequence[Summary], label: str, colour: str) -> None:
     accuracy = [100 * one.accuracy for one in found]
     below = [100 * (one.accuracy - one.interval[0]) for one in found]
     above = [100 * (one.interval[1] - one.accuracy) for one in found]
