@@ -81,6 +81,11 @@ def test_results_have_a_manifest_and_a_line_for_each_example(tmp_path: Path) -> 
     assert told["settings"]["methods"]["SOAR at 8"]["threshold"] == 0.5
 
 
+def test_a_log_gets_a_line_for_every_tenth(tmp_path: Path) -> None:
+    told = soar("eval", *QUICK, "-s", "greedy", "-n", "8", "-o", tmp_path).stderr
+    assert [f"mini-sums: {count} of 4; Greedy at 8: " in told for count in (1, 2, 3, 4)] == [True] * 4
+
+
 def test_the_manifest_tells_the_models_own_threshold(tmp_path: Path) -> None:
     soar("eval", *QUICK, "-s", "greedy,adaptive", "-n", "8", "-o", tmp_path)
     told = json.loads((tmp_path / "mini-sums" / MANIFEST).read_text())["settings"]["methods"]
@@ -142,6 +147,8 @@ def test_code_runs_only_when_it_is_allowed(tmp_path: Path) -> None:
         (["-t", "mini-sums", "--beam", "0"], SettingsError, "beam"),
         (["-t", "mini-sums", "--metric", "magrin"], UnknownName, "margin"),
         (["-t", "mini-sums", "--protocol", "papre"], UnknownName, "paper"),
+        (["-t", "mini-sums", "--chunk", "0"], SettingsError, "chunk must be a whole number of at least 1"),
+        (["-t", "mini-sums", "--limit", "0"], SettingsError, "limit must be a whole number of at least 1"),
         (["-t", "gsm8k", "--data-dir", "nowhere"], InputFileError, "nowhere"),
     ],
 )
@@ -149,7 +156,7 @@ def test_mistakes_are_told_before_anything_is_written(
     tmp_path: Path, arguments: list[str], error: type[SoarError], told: str
 ) -> None:
     with pytest.raises(error, match=told):
-        soar("eval", "-m", "no/such-model", *arguments, "--limit", "1", "-o", tmp_path / "out")
+        soar("eval", "-m", "no/such-model", "--limit", "1", *arguments, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

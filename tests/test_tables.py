@@ -64,8 +64,8 @@ def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
     assert markdown(found).splitlines() == [
         "| method | gsm8k 256 | gsm8k 512 |",
         "|---|---|---|",
-        "| Greedy | 50.0 (23.7 to 76.3) [70.4] | 50.0 (23.7 to 76.3) [70.9] |",
-        "| SOAR | 60.0 (31.3 to 83.2) [71.3] | 40.0 (16.8 to 68.7) [71.5] |",
+        "| Greedy | 50.0 [70.4] (23.7 to 76.3) | 50.0 [70.9] (23.7 to 76.3) |",
+        "| SOAR | 60.0 [71.3] (31.3 to 83.2) | 40.0 [71.5] (16.8 to 68.7) |",
         "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
         "",
         "95% intervals in parentheses; SpeedUp is greedy's wall time over the method's, in the same run; "
@@ -99,7 +99,7 @@ def test_a_sure_difference_has_a_star() -> None:
 def test_runs_of_two_tasks_make_one_table_and_of_two_models_none() -> None:
     other = run("mbpp", {"Greedy at 256": ("Greedy", "probability", 256, 5)})
     assert [column.task for column in grid([GSM, other]).columns] == ["gsm8k", "gsm8k", "mbpp"]
-    assert "| SOAR | 60.0 (31.3 to 83.2) [71.3] | 40.0 (16.8 to 68.7) [71.5] |  |" in markdown(grid([GSM, other]))
+    assert "| SOAR | 60.0 [71.3] (31.3 to 83.2) | 40.0 [71.5] (16.8 to 68.7) |  |" in markdown(grid([GSM, other]))
     with pytest.raises(SettingsError, match="one model"):
         grid([GSM, run("mbpp", {"g": ("Greedy", "probability", 8, 1)}, "another")])
 
@@ -130,7 +130,7 @@ def test_the_terminal_shows_the_papers_figures_beside_ours() -> None:
     console = Console(record=True, width=120, file=io.StringIO())
     show(grid([GSM]), console)
     text = console.export_text()
-    assert "60.0 (31.3 to 83.2) [71.3]" in text
+    assert "SOAR 60.0 [71.3] 40.0 [71.5] (31.3 to 83.2) (16.8 to 68.7)" in " ".join(text.split())
     assert "x2.00 [x1.18]" in text
 
 
@@ -139,7 +139,7 @@ def test_other_formats() -> None:
     latex = rendered(table, "latex")
     assert latex.startswith(f"% {LLADA}\n% 95% intervals")
     assert r"\begin{tabular}{lcc}" in latex
-    assert r"SOAR & 60.0 (31.3 to 83.2) [71.3] & 40.0 (16.8 to 68.7) [71.5] \\" in latex
+    assert r"SOAR & 60.0 [71.3] (31.3 to 83.2) & 40.0 [71.5] (16.8 to 68.7) \\" in latex
     assert r"\textit{SpeedUp} & $\times$2.00 [$\times$1.18]" in latex
     cells = json.loads(rendered(table, "json"))["cells"]
     assert [cell["accuracy"] for cell in cells] == [0.5, 0.6, 0.5, 0.4]
@@ -163,6 +163,8 @@ def test_the_best_setting_for_a_wanted_speed_or_accuracy() -> None:
         best(found, speed=4.0)
     with pytest.raises(SettingsError, match="not for both"):
         best(found, speed=1.0, accuracy=0.5)
+    with pytest.raises(SettingsError, match="accuracy must be a number from 0 to 1, not 75"):
+        best(found, accuracy=75)
 
 
 def test_a_sweep_has_greedy_and_every_pair() -> None:
@@ -171,3 +173,7 @@ def test_a_sweep_has_greedy_and_every_pair() -> None:
     methods = sweep_methods(points, "margin", 16)
     assert list(methods) == ["Greedy", *(point.name for point in points)]
     assert {(method.length, method.strategy.metric) for method in methods.values()} == {(16, "margin")}
+    with pytest.raises(SettingsError, match="at least one threshold"):
+        sweep_methods([], "margin", 16)
+    with pytest.raises(SettingsError, match="length"):
+        sweep_methods(points, "margin", 0)

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from soar_dlm import checks
 from soar_dlm.cli import options as opt
 from soar_dlm.errors import SettingsError
 
@@ -32,9 +33,9 @@ Tasks = Annotated[
 DataDir = Annotated[
     Optional[Path], typer.Option(help="Folder with the files of published benchmarks; default: the Hub.")
 ]
-Limit = Annotated[Optional[int], typer.Option(help="Problems of each task, from the first on; default: all.", min=1)]
+Limit = Annotated[Optional[int], typer.Option(help="Problems of each task, from the first on; default: all.")]
 Protocol = Annotated[str, typer.Option(help="'paper' decodes the whole canvas, 'library' ends with the text.")]
-Chunk = Annotated[int, typer.Option(help="Problems that a method decodes in one turn.", min=1)]
+Chunk = Annotated[int, typer.Option(help="Problems that a method decodes in one turn.")]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code-execution", help="Run what the model wrote, to judge it. Needed for code tasks.")
 ]
@@ -54,7 +55,7 @@ def evaluate(
     limit: Limit = None,
     data_dir: DataDir = None,
     preset: Annotated[
-        Optional[list[Path]], typer.Option(help="A file of 'soar tune' to measure, too; repeatable.")
+        Optional[list[Path]], typer.Option(help="A file of 'soar tune' to measure, too; repeatable.", metavar="<path>")
     ] = None,
     beam: opt.Beam = None,
     threshold: opt.Threshold = None,
@@ -80,6 +81,7 @@ def evaluate(
     from soar_dlm.evals.protocol import methods, task_names
     from soar_dlm.presets import read_preset
 
+    checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
     tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
     if not tasks:
@@ -113,6 +115,8 @@ def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Consol
 
 def problems_of(task: Task, split: Split, limit: int | None, console: Console) -> list[Problem]:
     """The first problems of a split, or the whole test set; those that are made by code take a moment."""
+    if limit is not None:
+        checks.whole_number("limit", limit, 1)
     with console.status(f"Getting the problems of {task.name} ..."):
         return task.test_set() if limit is None else task.distinct(split, limit)
 
@@ -148,7 +152,10 @@ def loaded(
 
 @contextmanager
 def bar(title: str, total: int, console: Console) -> Iterator[Callable[[Record], None]]:
-    """A bar with accuracy, forwards per example and time left, to be told of every record; a summary at its end."""
+    """A bar with accuracy, forwards per example and time left, to be told of every record; a summary at its end.
+
+    Where there is no terminal, such as in the log of a job, a line for every tenth takes the bar's place.
+    """
     done, right, forwards = Counter[str](), Counter[str](), Counter[str]()
 
     def rates(name: str) -> str:
@@ -169,6 +176,9 @@ def bar(title: str, total: int, console: Console) -> Iterator[Callable[[Record],
             right[record.method] += record.correct
             forwards[record.method] += record.forwards
             progress.update(shown, advance=1, rates=rates(record.method))
+            count = done.total()
+            if not console.is_terminal and count * 10 // total > (count - 1) * 10 // total:
+                console.print(f"{title}: {count} of {total}; {rates(record.method)}")
 
         yield tell
     for name, count in done.items():

@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from soar_dlm import checks
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, Protocol, bar, loaded, numbers_of, prepared, problems_of
 from soar_dlm.errors import SettingsError
@@ -31,9 +32,9 @@ def sweep(
     ] = "0.8,0.85,0.9,0.95,0.98,0.99",
     beams: Annotated[str, typer.Option(help="Values of K, with commas between.")] = "2",
     metric: opt.Metric = None,
-    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.", min=1)] = None,
+    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.")] = None,
     protocol: Protocol = "paper",
-    limit: Annotated[int, typer.Option(help="Problems; of the validation split where the task has one.", min=1)] = 200,
+    limit: Annotated[int, typer.Option(help="Problems; of the validation split where the task has one.")] = 200,
     figure: Annotated[
         Optional[Path], typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg or sweep.png.")
     ] = None,
@@ -50,8 +51,9 @@ def sweep(
 
     For example: [cyan]soar sweep -m mini-llada -t mini-gsm --beams 2,4 -o sweep[/cyan]
 
-    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]. A sweep that is done can be drawn later by the
-    same command with --figure.
+    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]
+
+    A sweep that is done is drawn at once by the same command with --figure.
     """
     from soar_dlm.evals.comparison import compare
     from soar_dlm.evals.protocol import decoding_options
@@ -60,13 +62,14 @@ def sweep(
     from soar_dlm.evals.sweeps import settings, sweep_methods
     from soar_dlm.tasks.published import PublishedTask
 
+    checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
     points = settings(numbers_of(thresholds, float), numbers_of(beams, int))
     if figure is not None:
         check_drawable(figure)
     chosen = prepared(task, data_dir, allow_code_execution, console)
     options = decoding_options(chosen, protocol)
-    compared = sweep_methods(points, metric or "probability", length or chosen.canvas, options)
+    compared = sweep_methods(points, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
     problems = problems_of(chosen, split, limit, console)
     lm = loaded(model, device, dtype, max_rows, None, revision, None, None)
@@ -83,11 +86,11 @@ def tune(
     results: Annotated[Path, typer.Argument(help="A folder of soar sweep.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The preset file to write.")],
     speed: Annotated[
-        Optional[float], typer.Option(help="The most accurate setting at least so many times as fast as greedy.", min=0)
+        Optional[float], typer.Option(help="The most accurate setting at least so many times as fast as greedy.")
     ] = None,
     accuracy: Annotated[
         Optional[float],
-        typer.Option(help="The fastest setting with at least this accuracy, from 0 to 1.", min=0, max=1),
+        typer.Option(help="The fastest setting with at least this accuracy, from 0 to 1."),
     ] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:

@@ -59,19 +59,22 @@ def table(
 
 
 def show(made: Grid, console: Console) -> None:
-    from soar_dlm.evals.tables import GREEDY, accuracy_text, notes, speed_text
+    """Accuracy, interval and speed-up below each other, so that six columns fit into a narrow terminal."""
+    from soar_dlm.evals.tables import GREEDY, accuracy_text, interval_text, notes, speed_text
 
     shown = Table(box=SIMPLE_HEAD, title=made.model)
-    shown.add_column("method")
+    shown.add_column("method", no_wrap=True)
     for column in made.columns:
-        shown.add_column(f"{column.task}\n{column.length}", justify="right")
+        shown.add_column(f"{column.task}\n{column.length}", justify="right", overflow="fold")
     for row in made.rows:
         found = [made.cells.get((row, column)) for column in made.columns]
         label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
-        shown.add_row(Text(label), *(Text("" if cell is None else accuracy_text(cell)) for cell in found))
+        lines = [(label, accuracy_text, ""), ("", interval_text, "dim")]
         if row.label != GREEDY:
-            speeds = (Text("" if cell is None else speed_text(cell)) for cell in found)
-            shown.add_row("  SpeedUp", *speeds, style="cyan")
+            lines.append(("  SpeedUp", speed_text, "cyan"))
+        for title, text, style in lines:
+            cells = (Text("" if cell is None else text(cell)) for cell in found)
+            shown.add_row(Text(title), *cells, style=style)
     console.print(shown)
     for note in notes(made):
         console.print(note, markup=False, highlight=False)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from soar_dlm import checks
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Method, Summary
 from soar_dlm.search.greedy import Greedy
@@ -35,6 +36,9 @@ def sweep_methods(
     points: Sequence[Setting], metric: str, length: int, options: Mapping[str, Any] | None = None
 ) -> dict[str, Method]:
     """Greedy, and SOAR at every point, with the same ``options`` of decoding."""
+    if not points:
+        raise SettingsError("A sweep needs at least one threshold and one beam size.")
+    checks.whole_number("length", length, 1)
     strategies: dict[str, Strategy] = {BASELINE: Greedy(metric=metric)}
     for point in points:
         strategies[point.name] = Soar(beam=point.beam, threshold=point.threshold, metric=metric)
@@ -48,6 +52,8 @@ def best(found: Mapping[Setting, Summary], speed: float | None = None, accuracy:
     """
     if speed is not None and accuracy is not None:
         raise SettingsError("Ask for a speed or for an accuracy, not for both.")
+    if accuracy is not None:
+        checks.real_number("accuracy", accuracy, 0, 1)
     among = {
         point: one
         for point, one in found.items()

@@ -100,11 +100,19 @@ def _judged(record: Record, judge: Judge) -> Record:
 
 
 def accuracy_text(cell: Cell) -> str:
-    """Accuracy with its interval, a star where the difference from greedy is sure, the paper's in brackets."""
-    low, high = cell.measured.interval
+    """Accuracy, a star where the difference from greedy is sure, the paper's in brackets."""
     star = "*" if cell.measured.p_value < SURE else ""
     paper = f" [{cell.paper.accuracy:.1f}]" if cell.paper is not None else ""
-    return f"{cell.measured.accuracy * 100:.1f}{star} ({low * 100:.1f} to {high * 100:.1f}){paper}"
+    return f"{cell.measured.accuracy * 100:.1f}{star}{paper}"
+
+
+def interval_text(cell: Cell) -> str:
+    low, high = cell.measured.interval
+    return f"({low * 100:.1f} to {high * 100:.1f})"
+
+
+def whole_text(cell: Cell) -> str:
+    return f"{accuracy_text(cell)} {interval_text(cell)}"
 
 
 def speed_text(cell: Cell) -> str:
@@ -139,7 +147,7 @@ def markdown(table: Grid) -> str:
     for row in table.rows:
         start = [row.metric] if several else []
         found = [table.cells.get((row, column)) for column in table.columns]
-        lines.append(f"| {' | '.join([*start, row.label, *(_or_blank(cell, accuracy_text) for cell in found)])} |")
+        lines.append(f"| {' | '.join([*start, row.label, *(_or_blank(cell, whole_text) for cell in found)])} |")
         if row.label != GREEDY:
             speeds = [_or_blank(cell, speed_text) for cell in found]
             lines.append(f"| {' | '.join([*('' for _ in start), '*SpeedUp*', *speeds])} |")
@@ -158,7 +166,7 @@ def latex(table: Grid) -> str:
     for row in table.rows:
         found = [table.cells.get((row, column)) for column in table.columns]
         label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
-        cells = [_or_blank(cell, lambda one: _escaped(accuracy_text(one))) for cell in found]
+        cells = [_or_blank(cell, lambda one: _escaped(whole_text(one))) for cell in found]
         lines.append(" & ".join([_escaped(label), *cells]) + r" \\")
         if row.label != GREEDY:
             speeds = [_or_blank(cell, lambda one: speed_text(one).replace("x", r"$\times$")) for cell in found]
