@@ -7,8 +7,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+RESULTS ?= docs/results/eval
 
-.PHONY: demo test lint types contracts tests format overhead table1 table3 retrain clean
+.PHONY: demo test lint types contracts tests format overhead table1 table3 eval tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -41,6 +42,24 @@ table1: $(VENV)/.ready
 
 table3: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.table3
+
+eval: $(VENV)/.ready
+	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code -o $(RESULTS)/table1 --allow-code-execution
+	for metric in margin neg_entropy; do \
+	    $(BIN)/soar eval -m mini-llada -t mini-code -s greedy,soar --metric $$metric -o $(RESULTS)/table2/$$metric \
+	        --allow-code-execution || exit 1; done
+	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,soar --metric neg_entropy -n 8,16,32,64 \
+	    -o $(RESULTS)/table3 --allow-code-execution
+	$(BIN)/soar sweep -m mini-llada -t mini-code --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 -o $(RESULTS)/sweep \
+	    --allow-code-execution
+	$(BIN)/soar tune $(RESULTS)/sweep --speed 1.5 -o $(RESULTS)/tuned.toml --overwrite
+	$(BIN)/soar eval -m mini-llada -t mini-code -s greedy --preset $(RESULTS)/tuned.toml -o $(RESULTS)/tuned \
+	    --allow-code-execution
+
+tables: $(VENV)/.ready
+	for number in 1 2 3; do for format in markdown:md latex:tex json:json; do \
+	    $(BIN)/soar table $(RESULTS)/table$$number --table $$number --format $${format%:*} \
+	        > $(RESULTS)/table$$number.$${format#*:} || exit 1; done; done
 
 retrain: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.retrain

@@ -102,6 +102,14 @@ def test_results_become_tables(tmp_path: Path) -> None:
         soar("table", tmp_path, "--table", "4")
     with pytest.raises(SettingsError, match="no results"):
         soar("table", tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match="nothing for Table 2"):
+        soar("table", tmp_path, "--table", "2")
+    with pytest.raises(SettingsError, match="not the results of a sweep"):
+        soar("tune", tmp_path / "mini-sums", "-o", tmp_path / "preset.toml")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / MANIFEST).write_text('{"settings": {"order": [], "chunk": 1, "problems": 0}, "machine": {}}')
+    with pytest.raises(InputFileError, match="not the manifest of a run"):
+        soar("table", tmp_path)
 
 
 def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -> None:
@@ -162,6 +170,7 @@ def test_mistakes_are_told_before_anything_is_written(
 
 def test_a_run_without_a_line_may_start_again_with_other_settings(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"order": ["g"], "chunk": 1, "problems": 1, "seed": 0}
+    settings |= {"model": "m", "task": "t", "methods": {}}
     ResultFolder(tmp_path).resume(settings)
     assert ResultFolder(tmp_path).resume({**settings, "seed": 1}).settings["seed"] == 1
 

@@ -119,8 +119,10 @@ def measured_points(found: Results) -> dict[Setting, Summary]:
     from soar_dlm.evals.comparison import summary
     from soar_dlm.evals.sweeps import BASELINE, Setting
 
-    by_name = summary(found.whole_chunks(), BASELINE)
     told = found.settings["methods"]
+    if BASELINE not in told:
+        raise SettingsError("These are not the results of a sweep; make one with soar sweep.")
+    by_name = summary(found.whole_chunks(), BASELINE)
     return {
         Setting(told[name]["threshold"], told[name]["beam"]): one for name, one in by_name.items() if name != BASELINE
     }

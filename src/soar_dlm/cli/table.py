@@ -50,8 +50,11 @@ def table(
         runs = [run for run in runs if any(record.exact is not None for record in run.records)]
     made = grid(runs, judge, metrics) if runs else None
     if made is None or not made.cells:
-        wanted = "" if kind is None else f" for Table {kind}"
-        raise SettingsError(f"There is nothing yet{wanted}: no chunk of problems that all methods have decoded.")
+        wanted = "to show" if kind is None else f"for Table {kind}"
+        raise SettingsError(
+            f"There is nothing {wanted} in these results, or not yet: a table begins with the first chunk of problems "
+            "that all methods have decoded."
+        )
     if style == "terminal":
         show(made, Console())
     else:

@@ -118,6 +118,7 @@ class ResultFolder:
             told = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
             settings, made_on = told["settings"], told["machine"]
             planned = list(turns(settings))
+            _ = settings["model"], settings["task"], settings["methods"]
         except OSError as error:
             raise InputFileError(f"There are no results in {self.path}: {error.strerror}.") from error
         except (KeyError, TypeError, ValueError) as error:

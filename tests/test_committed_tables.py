@@ -1,0 +1,35 @@
+"""The tables in docs/results/eval are what the results beside them say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from soar_dlm.cli.main import app
+from soar_dlm.evals.results import ResultFolder
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "eval"
+FOLDERS = sorted(path.parent for path in RESULTS.rglob("manifest.json"))
+
+
+@pytest.mark.parametrize("number", ["1", "2", "3"])
+@pytest.mark.parametrize(("style", "ending"), [("markdown", "md"), ("latex", "tex"), ("json", "json")])
+def test_a_committed_table_comes_out_again(number: str, style: str, ending: str) -> None:
+    asked = ["table", str(RESULTS / f"table{number}"), "--table", number, "--format", style]
+    made = CliRunner().invoke(app, asked, catch_exceptions=False)
+    assert made.stdout == (RESULTS / f"table{number}.{ending}").read_text()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(RESULTS)))
+def test_committed_results_are_whole(folder: Path) -> None:
+    found = ResultFolder(folder).read()
+    assert found.complete
+    assert found.size == (folder / "results.jsonl").stat().st_size
+
+
+def test_the_readme_shows_the_committed_tables() -> None:
+    text = (RESULTS / "README.md").read_text()
+    for number in (1, 2, 3):
+        assert (RESULTS / f"table{number}.md").read_text() in text
