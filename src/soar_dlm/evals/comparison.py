@@ -158,7 +158,6 @@ def settings_of(
     lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Method], chunk: int, seed: int
 ) -> dict[str, Any]:
     """All that the records depend on, as plain JSON values."""
-    wording = json.dumps([_wording(problem) for problem in problems])
     return {
         "model": lm.name,
         "revision": lm.revision,
@@ -171,7 +170,7 @@ def settings_of(
         "shots": task.shots,
         "stop": list(task.stop),
         "problems": len(problems),
-        "problems_sha256": sha256(wording.encode()).hexdigest(),
+        "problems_sha256": problems_fingerprint(problems),
         "methods": {name: _described(method) for name, method in methods.items()},
         "order": list(methods),
         "chunk": chunk,
@@ -201,9 +200,12 @@ def _described(method: Method) -> dict[str, Any]:
     }
 
 
-def _wording(problem: Problem) -> list[Any]:
-    behind = [problem.suffix] if problem.suffix else []
-    return [problem.prompt, problem.answer, problem.kind, dict(problem.checks), *behind]
+def problems_fingerprint(problems: Sequence[Problem]) -> str:
+    """The SHA-256 of everything about some problems that decoding or judging depends on, in their order."""
+    texts = [
+        [one.prompt, one.answer, one.kind, dict(one.checks), *([one.suffix] if one.suffix else [])] for one in problems
+    ]
+    return sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def weights_fingerprint(name: str) -> str | None:
