@@ -17,9 +17,7 @@ from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, Protocol, bar, load
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
-    from soar_dlm.evals.comparison import Summary
     from soar_dlm.evals.results import Results
-    from soar_dlm.evals.sweeps import Setting
     from soar_dlm.tasks.problem import Split
 
 
@@ -59,7 +57,7 @@ def sweep(
     from soar_dlm.evals.protocol import decoding_options
     from soar_dlm.evals.results import ResultFolder
     from soar_dlm.evals.sweep_figure import check_drawable, draw_sweep
-    from soar_dlm.evals.sweeps import settings, sweep_methods
+    from soar_dlm.evals.sweeps import pooled, settings, sweep_methods
     from soar_dlm.tasks.published import PublishedTask
 
     checks.whole_number("chunk", chunk, 1)
@@ -78,54 +76,65 @@ def sweep(
     found = ResultFolder(output).read()
     Console().print(shown(found))
     if figure is not None:
-        draw_sweep(measured_points(found), title(found), figure)
+        draw_sweep(pooled([found]).points, title(found), figure)
         console.print(f"Drawn in {figure}.")
 
 
 def tune(
-    results: Annotated[Path, typer.Argument(help="A folder of soar sweep.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The preset file to write.")],
+    results: Annotated[list[Path], typer.Argument(help="Folders of soar sweep, each on another task.")],
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="The preset file to write.")] = None,
+    save_to_model: Annotated[
+        Optional[Path], typer.Option(help="Folder of a checkpoint that gets the setting as its default.")
+    ] = None,
+    forwards: Annotated[
+        Optional[float],
+        typer.Option(help="At most this share of greedy's forwards; default: 1, if you ask for nothing else."),
+    ] = None,
     speed: Annotated[
-        Optional[float], typer.Option(help="The most accurate setting at least so many times as fast as greedy.")
+        Optional[float],
+        typer.Option(help="At least this many times as fast as greedy, by the wall time of the sweep."),
     ] = None,
     accuracy: Annotated[
         Optional[float],
-        typer.Option(help="The fastest setting with at least this accuracy, from 0 to 1."),
+        typer.Option(help="Instead: the fastest setting of at least this accuracy (0 to 1), both as measured."),
     ] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Pick threshold and beam from a sweep, and write them as a preset that --preset reads."""
+    """Pick a threshold and a beam from sweeps: as a preset for --preset, or as the defaults of a checkpoint.
+
+    Of the settings that are fast enough, it takes the most cautious one that the sweep cannot tell from the most
+    accurate: the highest threshold that is at most one standard error less accurate, on all tasks together and on each.
+    """
+    from soar_dlm.evals.model_defaults import save_to_model as save
     from soar_dlm.evals.results import ResultFolder
-    from soar_dlm.evals.sweeps import best
+    from soar_dlm.evals.sweeps import pooled
     from soar_dlm.presets import Preset, write_preset
 
-    if output.exists() and not overwrite:
+    if output is None and save_to_model is None:
+        raise SettingsError("Say where the setting goes: a preset file (--output), a checkpoint (--save-to-model).")
+    if output is not None and output.exists() and not overwrite:
         raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
-    found = ResultFolder(results).read()
-    measured = measured_points(found)
-    chosen = best(measured, speed, accuracy)
-    one = measured[chosen]
-    metric = next(iter(found.settings["methods"].values()))["metric"]
+    if accuracy is not None and (speed is not None or forwards is not None):
+        raise SettingsError("Ask for an accuracy, or for a speed or a share of forwards, but not for both.")
+    runs = [ResultFolder(folder).read() for folder in results]
+    found = pooled(runs)
+    if accuracy is not None:
+        chosen = found.fastest(accuracy)
+    else:
+        chosen = found.within(speed, 1.0 if speed is None and forwards is None else forwards).cautious()
+    one = found.points[chosen]
     about = (
-        f"{found.settings['model']} on {found.settings['task']}: {one.accuracy:.1%} of {one.problems} problems, "
-        f"{one.speed_up:.2f} times as fast as greedy"
+        f"{found.model} on {', '.join(found.tasks)}: {one.accuracy:.1%} of {one.problems:,} problems "
+        f"(greedy {found.greedy.accuracy:.1%}) with {one.forwards / found.greedy.forwards:.2f} of greedy's forwards, "
+        f"{one.speed_up:.2f} times as fast"
     )
-    write_preset(output, Preset("soar", {**asdict(chosen), "metric": metric}, about))
-    typer.echo(f"{about}, with tau = {chosen.threshold} and K = {chosen.beam}. Written to {output}.")
-
-
-def measured_points(found: Results) -> dict[Setting, Summary]:
-    """The points of a sweep, each against greedy."""
-    from soar_dlm.evals.comparison import summary
-    from soar_dlm.evals.sweeps import BASELINE, Setting
-
-    told = found.settings["methods"]
-    if BASELINE not in told:
-        raise SettingsError("These are not the results of a sweep; make one with soar sweep.")
-    by_name = summary(found.whole_chunks(), BASELINE)
-    return {
-        Setting(told[name]["threshold"], told[name]["beam"]): one for name, one in by_name.items() if name != BASELINE
-    }
+    typer.echo(f"{about}, with tau = {chosen.threshold} and K = {chosen.beam} by {found.metric}.")
+    if output is not None:
+        write_preset(output, Preset("soar", {**asdict(chosen), "metric": found.metric}, about))
+        typer.echo(f"Written to {output}.")
+    if save_to_model is not None:
+        save(save_to_model, chosen, found.metric, runs[0].settings["weights_sha256"])
+        typer.echo(f"{save_to_model} decodes with it by default.")
 
 
 def title(found: Results) -> str:
@@ -133,10 +142,12 @@ def title(found: Results) -> str:
 
 
 def shown(found: Results) -> Table:
+    from soar_dlm.evals.sweeps import pooled
+
     table = Table(box=SIMPLE_HEAD, title=title(found))
     for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
         table.add_column(column, justify="right")
-    for point, one in measured_points(found).items():
+    for point, one in pooled([found]).points.items():
         low, high = one.interval
         accuracy = f"{one.accuracy:.1%} ({low:.1%} to {high:.1%})"
         cells = (str(point.threshold), str(point.beam), accuracy, f"{one.forwards:.1f}", f"{one.speed_up:.2f}")
