@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from soar_dlm.errors import SettingsError
-from soar_dlm.evals.comparison import Method, Summary
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.evals.comparison import Method, Summary, weights_fingerprint
+from soar_dlm.evals.model_defaults import save_to_model, with_setting
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.evals.sweeps import BASELINE, Setting, Sweep, pooled, settings, sweep_methods
+from soar_dlm.lm import load
+from soar_dlm.models.defaults import DecodingDefaults
+from soar_dlm.models.random_checkpoint import write_llada
 
 
 def test_a_sweep_has_greedy_and_every_pair() -> None:
@@ -132,10 +137,7 @@ def test_sweeps_of_several_tasks_are_pooled() -> None:
 
 def test_only_sweeps_that_belong_together_are_pooled() -> None:
     first = run("a", {})
-    other = {
-        name: replace(method, strategy=replace(method.strategy, metric="probability"))
-        for name, method in METHODS.items()
-    }  # type: ignore[type-var]
+    other = sweep_methods(settings([0.8, 0.9], [2]), "probability", 8)
     for second, message in (
         (run("a", {}), "Two of these sweeps are on a"),
         (Results({**run("b", {}).settings, "model": "n"}, {}, first.records, 3, 0), "different model: m and n"),
@@ -146,3 +148,38 @@ def test_only_sweeps_that_belong_together_are_pooled() -> None:
     ):
         with pytest.raises(SettingsError, match=message):
             pooled([first, second])
+
+
+def test_a_setting_joins_the_defaults_of_a_checkpoint() -> None:
+    """Thresholds of other metrics, options and other settings stay; another default metric keeps its strategy."""
+    point = Setting(0.99, 4)
+    new = with_setting(DecodingDefaults(options={"block_length": 8}), point, "probability")
+    assert new == DecodingDefaults("soar", {"beam": 4}, {"probability": 0.99}, {"block_length": 8})
+    assert with_setting(DecodingDefaults(), point, "margin").settings == {"metric": "margin", "beam": 4}
+    assert with_setting(DecodingDefaults("greedy", {"tokens_per_step": 2}), point, "probability").settings == {
+        "beam": 4
+    }
+    known = DecodingDefaults("soar", {"beam": 2, "released": "llada"}, {"probability": 0.9, "margin": 0.8})
+    again = with_setting(known, point, "probability")
+    assert again.settings == {"beam": 4, "released": "llada"}
+    assert again.thresholds == {"probability": 0.99, "margin": 0.8}
+    other = with_setting(known, Setting(-0.2, 4), "neg_entropy")
+    assert (other.strategy, other.settings) == (known.strategy, known.settings)
+    assert other.thresholds == {"probability": 0.9, "margin": 0.8, "neg_entropy": -0.2}
+
+
+def test_a_checkpoint_decodes_with_the_setting_it_was_given(tmp_path: Path) -> None:
+    write_llada(tmp_path)
+    weights = weights_fingerprint(str(tmp_path))
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 1}')
+    save_to_model(tmp_path, Setting(0.99, 4), "probability", weights)
+    save_to_model(tmp_path, Setting(0.8, 2), "margin", None)
+    content = json.loads((tmp_path / "generation_config.json").read_text())
+    assert content["eos_token_id"] == 1
+    assert content["soar_dlm"]["thresholds"] == {"probability": 0.99, "margin": 0.8}
+    thresholds = load(tmp_path, "cpu").model.facts.thresholds
+    assert (thresholds["probability"], thresholds["margin"]) == (0.99, 0.8)
+    with pytest.raises(SettingsError, match="not those of the sweep"):
+        save_to_model(tmp_path, Setting(0.9, 2), "probability", "other weights")
+    with pytest.raises(InputFileError, match=r"no config\.json"):
+        save_to_model(tmp_path / "nowhere", Setting(0.9, 2), "probability", None)

@@ -1,4 +1,4 @@
-"""``soar sweep`` and ``soar tune``: SOAR over thresholds and beams, and the setting to take from it."""
+"""``soar sweep`` and ``soar tune``: SOAR over thresholds and beams, and the setting to take from the sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from rich.table import Table
 
 from soar_dlm import checks
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.evaluate import AllowCode, Chunk, DataDir, Protocol, bar, loaded, numbers_of, prepared, problems_of
+from soar_dlm.cli.lists import numbers_of
+from soar_dlm.cli.loading import import_library, loaded
+from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
+from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,17 +27,21 @@ if TYPE_CHECKING:
 def sweep(
     model: opt.Model,
     task: Annotated[str, typer.Option("--task", "-t", help="The task to measure on.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results; a run in it goes on.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the results. A run that was interrupted there resumes.")
+    ],
     thresholds: Annotated[
-        str, typer.Option(help="Values of tau, with commas between.")
+        str, typer.Option(help="Values of tau, separated by commas.")
     ] = "0.8,0.85,0.9,0.95,0.98,0.99",
-    beams: Annotated[str, typer.Option(help="Values of K, with commas between.")] = "2",
+    beams: Annotated[str, typer.Option(help="Values of K, separated by commas.")] = "2",
     metric: opt.Metric = None,
-    length: Annotated[Optional[int], typer.Option("--length", "-n", help="Canvas; default: the task's.")] = None,
+    length: Annotated[
+        Optional[int], typer.Option("--length", "-n", help="Length of the canvas. Default: the task's.")
+    ] = None,
     protocol: Protocol = "paper",
-    limit: Annotated[int, typer.Option(help="Problems; of the validation split where the task has one.")] = 200,
+    limit: Annotated[int, typer.Option(help="Problems, from the validation split where the task has one.")] = 200,
     figure: Annotated[
-        Optional[Path], typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg or sweep.png.")
+        Optional[Path], typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg.")
     ] = None,
     data_dir: DataDir = None,
     chunk: Chunk = 50,
@@ -49,10 +56,11 @@ def sweep(
 
     For example: [cyan]soar sweep -m mini-llada -t mini-gsm --beams 2,4 -o sweep[/cyan]
 
-    Then: [cyan]soar tune sweep --speed 2 -o my-preset.toml[/cyan]
+    Then: [cyan]soar tune sweep --forwards 0.5 -o my-preset.toml[/cyan]
 
-    A sweep that is done is drawn at once by the same command with --figure.
+    For a sweep that is complete, the same command with --figure only draws it.
     """
+    import_library()
     from soar_dlm.evals.comparison import compare
     from soar_dlm.evals.protocol import decoding_options
     from soar_dlm.evals.results import ResultFolder
@@ -69,15 +77,15 @@ def sweep(
     options = decoding_options(chosen, protocol)
     compared = sweep_methods(points, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
-    problems = problems_of(chosen, split, limit, console)
-    lm = loaded(model, device, dtype, max_rows, None, revision, None, None)
-    with bar(chosen.name, len(problems) * len(compared), console) as tell:
-        compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=tell)
+    problems = problems_of(chosen, split, limit)
+    lm = loaded(model, opt.given(device=device, dtype=dtype, revision=revision, max_rows=max_rows))
+    with bar(chosen.name, len(problems) * len(compared), console) as count:
+        compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count)
     found = ResultFolder(output).read()
     Console().print(shown(found))
     if figure is not None:
         draw_sweep(pooled([found]).points, title(found), figure)
-        console.print(f"Drawn in {figure}.")
+        console.print(f"The figure is in {figure}.")
 
 
 def tune(
@@ -105,6 +113,7 @@ def tune(
     Of the settings that are fast enough, it takes the most cautious one that the sweep cannot tell from the most
     accurate: the highest threshold that is at most one standard error less accurate, on all tasks together and on each.
     """
+    import_library()
     from soar_dlm.evals.model_defaults import save_to_model as save
     from soar_dlm.evals.results import ResultFolder
     from soar_dlm.evals.sweeps import pooled

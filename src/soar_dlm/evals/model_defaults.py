@@ -18,13 +18,15 @@ STRATEGY = "soar"
 
 def save_to_model(folder: Path, point: Setting, metric: str, weights: str | None) -> DecodingDefaults:
     """Write a point of a sweep into ``folder``; ``weights`` is the fingerprint of the model that was swept."""
-    from soar_dlm.models.defaults import read_folder_defaults, write_defaults
+    from soar_dlm.models.defaults import FILE, read_defaults, write_defaults
+    from soar_dlm.models.source import read_json
 
     if not (folder / "config.json").exists():
         raise InputFileError(f"{folder} is not the folder of a checkpoint: it has no config.json.")
     if weights is not None and weights != weights_fingerprint(str(folder)):
         raise SettingsError(f"The weights in {folder} are not those of the sweep. Sweep that model, or name another.")
-    found = with_setting(read_folder_defaults(folder), point, metric)
+    content = read_json(folder / FILE) if (folder / FILE).exists() else None
+    found = with_setting(read_defaults(content, str(folder)), point, metric)
     write_defaults(folder, found)
     return found
 
@@ -32,8 +34,8 @@ def save_to_model(folder: Path, point: Setting, metric: str, weights: str | None
 def with_setting(defaults: DecodingDefaults, point: Setting, metric: str) -> DecodingDefaults:
     """The defaults with the point's threshold for the metric; thresholds for other metrics stay.
 
-    The strategy becomes SOAR with the point's beam. Where it is SOAR by another metric already, it stays as it is:
-    then only the threshold is new.
+    The strategy becomes SOAR with the point's beam. If it is already SOAR by another metric, it stays as it is, and
+    only the threshold is new.
     """
     found = replace(defaults, thresholds={**defaults.thresholds, metric: point.threshold})
     is_soar = defaults.strategy == STRATEGY

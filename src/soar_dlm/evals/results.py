@@ -150,6 +150,14 @@ class ResultFolder:
         return Results(settings, made_on, records, done, sum(map(len, lines[: len(records)])), libraries)
 
 
+def result_folders(paths: Sequence[Path]) -> list[Path]:
+    """The result folders among ``paths`` and inside them."""
+    found = [file.parent for path in paths for file in sorted(path.rglob(MANIFEST))]
+    if not found:
+        raise SettingsError(f"There are no results in {', '.join(map(str, paths))}; make some with 'soar eval'.")
+    return found
+
+
 def _parsed(line: bytes) -> Record | None:
     """The record on a line; None if the line is incomplete."""
     try:

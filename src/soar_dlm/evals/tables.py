@@ -187,8 +187,7 @@ def as_json(table: Grid) -> str:
         {
             **asdict(row),
             **asdict(column),
-            "accuracy": cell.measured.accuracy,
-            **asdict(cell.measured),
+            **cell.measured.as_dict(),
             "complete": cell.complete,
             "compared": cell.compared,
             "paper": asdict(cell.paper) if cell.paper is not None else None,
