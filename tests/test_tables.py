@@ -66,8 +66,9 @@ def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
         "| SOAR | 60.0 [71.3] (31.3 to 83.2) | 40.0 [71.5] (16.8 to 68.7) |",
         "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
         "",
-        "95% intervals in parentheses; SpeedUp is greedy's wall time over the method's, in the same run; "
-        "the paper's figures in brackets.",
+        "95% intervals in parentheses.",
+        "SpeedUp is greedy's wall time over the method's, in the same run.",
+        "The paper's figures are in brackets.",
         "Problems: gsm8k 10.",
     ]
 
@@ -124,12 +125,13 @@ def test_the_same_cell_twice_is_refused() -> None:
 def test_notes_say_what_is_there() -> None:
     many = run("t", {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}, "m", 1000)
     unfinished = Results({**many.settings, "problems": 2000}, {}, many.records, 2, 0)
-    first, second, third = notes(grid([unfinished], "exact"))
-    assert "McNemar" not in first
-    assert "↑ better, ↓ worse than greedy with p < 0.05 (McNemar)" in notes(grid([many]))[0]
-    assert "brackets" not in first
-    assert second == "Problems: t 1,000 so far."
-    assert "taken out" in third
+    assert notes(grid([unfinished], "exact")) == [
+        "95% intervals in parentheses.",
+        "SpeedUp is greedy's wall time over the method's, in the same run.",
+        "Problems: t 1,000 so far.",
+        "An answer is right if it is exactly the text that was taken out.",
+    ]
+    assert "↑ better, ↓ worse than greedy with p < 0.05 (McNemar's exact test)." in notes(grid([many]))
 
 
 def test_the_terminal_shows_the_papers_figures_beside_ours() -> None:

@@ -131,16 +131,16 @@ def speed_text(cell: Cell) -> str:
 def notes(table: Grid) -> list[str]:
     """What a reader needs to know: signs, number of problems, and what is missing."""
     found = table.cells.values()
-    signs = ["95% intervals in parentheses"]
+    lines = ["95% intervals in parentheses."]
     if any(sign(cell.measured) for cell in found):
-        signs.append(f"{BETTER} better, {WORSE} worse than greedy with p < {SURE} (McNemar)")
+        lines.append(f"{BETTER} better, {WORSE} worse than greedy with p < {SURE} (McNemar's exact test).")
     if any(cell.compared for cell in found):
-        signs.append("SpeedUp is greedy's wall time over the method's, in the same run")
+        lines.append("SpeedUp is greedy's wall time over the method's, in the same run.")
     if any(cell.paper is not None for cell in found):
-        signs.append("the paper's figures in brackets")
+        lines.append("The paper's figures are in brackets.")
     counts = {column.task: (cell.measured.problems, cell.complete) for (_, column), cell in table.cells.items()}
     sizes = [f"{task} {count:,}{'' if complete else ' so far'}" for task, (count, complete) in counts.items()]
-    lines = [f"{'; '.join(signs)}.", f"Problems: {', '.join(sizes)}."]
+    lines.append(f"Problems: {', '.join(sizes)}.")
     if table.judge == "exact":
         lines.append("An answer is right if it is exactly the text that was taken out.")
     if not all(cell.compared for cell in found):
