@@ -254,10 +254,15 @@ class Reader:
 
 
 def _some(rows: Rows, start: int, stop: int, ends: Sequence[int]) -> Rows:
-    """A range of the rows with the places asked for in them."""
+    """A range of the rows with the places asked for in them, without the padding that all of them have."""
     places = slice(ends[start], ends[stop])
-    padding = None if rows.padding is None else rows.padding[start:stop]
-    return Rows(rows.ids[start:stop], padding, rows.row[places] - start, rows.column[places])
+    ids, row, column = rows.ids[start:stop], rows.row[places] - start, rows.column[places]
+    if rows.padding is None:
+        return Rows(ids, None, row, column)
+    padding = rows.padding[start:stop]
+    common = int(padding.min())
+    padding = padding - common
+    return Rows(ids[:, common:], padding if bool(padding.any()) else None, row, column - common)
 
 
 def _too_long(question: Question, why: str) -> OutOfMemory:
