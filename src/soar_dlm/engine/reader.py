@@ -194,20 +194,7 @@ class Reader:
         canvases = [question.tokens for question in asked]
         canvases += [question.unconditional(self.model.facts.mask_id) for question in guided]
         columns = [question.columns for question in (*asked, *guided)]
-        longest = max(canvas.size for canvas in canvases)
-        padding = np.array([longest - canvas.size for canvas in canvases])
-        ids = np.full((len(canvases), longest), self.model.facts.pad_id, dtype=np.int64)
-        for row, canvas in enumerate(canvases):
-            ids[row, padding[row] :] = canvas
-        device = self.model.device
-        return Rows(
-            ids=torch.from_numpy(ids).to(device),
-            padding=torch.from_numpy(padding).to(device) if padding.any() else None,
-            row=torch.from_numpy(np.repeat(np.arange(len(columns)), [part.size for part in columns])).to(device),
-            column=torch.from_numpy(
-                np.concatenate([part + pad for part, pad in zip(columns, padding, strict=True)])
-            ).to(device),
-        )
+        return Rows.packed(canvases, columns, self.model.facts.pad_id, self.model.device)
 
     def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Tokens and confidences, slice by slice, in the order of the questions' positions."""
