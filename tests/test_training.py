@@ -144,6 +144,8 @@ def test_a_run_stopped_early_keeps_its_schedule(tmp_path: Path) -> None:
     whole = losses(Trainer(tiny(), tmp_path / "whole", device="cpu").run())
     first = losses(Trainer(tiny(), tmp_path / "parts", device="cpu").run(until=3))
     assert {**first, **losses(Trainer(tiny(), tmp_path / "parts", device="cpu").run())} == about(whole)
+    logs = [[entry for entry in RunFolder(tmp_path / name).entries() if "loss" in entry] for name in ("parts", "whole")]
+    assert logs[0] == about(logs[1]), "a line of the log is the mean over a stop"
 
 
 def test_a_later_stage_has_its_own_shares_and_goes_on_from_anywhere(tmp_path: Path) -> None:
