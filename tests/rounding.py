@@ -22,6 +22,7 @@ def _round_differently() -> Iterator[None]:
 
     from soar_dlm.engine import reader
     from soar_dlm.models.masked_lm import TransformersLM
+    from soar_dlm.search.sampling import read
     from soar_dlm.train.trainer import Trainer
 
     generator = torch.Generator().manual_seed(0)
@@ -32,7 +33,7 @@ def _round_differently() -> Iterator[None]:
         return logits + (noise * SHARE * largest).to(logits.dtype)
 
     patch = pytest.MonkeyPatch()
-    head, logits, trained, read = TransformersLM.head, TransformersLM.logits, Trainer._logits, reader.read
+    head, logits, trained = TransformersLM.head, TransformersLM.logits, Trainer._logits
 
     def rounded_head(self: Any, hidden: torch.Tensor, out: torch.Tensor) -> None:
         head(self, hidden, out)
