@@ -17,8 +17,8 @@ from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.models.families import DREAM, FAMILIES, LLADA, Family, family_of
 from soar_dlm.models.layouts import save_weights
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
+from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.stock import stock_config
-from tests.closeness import about
 
 LLADA_8B = {
     "model_type": "llada",
@@ -131,12 +131,14 @@ def test_sharded_safetensors_round_trip(tmp_path: Path, write: Any, shards: int)
     assert len(list(folder.glob("*.safetensors"))) == shards
     sharded, whole = load(str(folder)), load(str(one))
     stored = load_file(one / "model.safetensors")
+    assert isinstance(sharded.model, TransformersLM)
     loaded = {**dict(sharded.model.backbone.named_parameters(prefix="model")), "lm_head.weight": sharded.model._matrix}
     assert {renamed(name, sharded.family) for name in stored} == set(loaded)
     for name, weight in stored.items():
         assert torch.equal(loaded[renamed(name, sharded.family)], weight), name
     prompts = ["round", "trip"]
-    assert sharded.generate(prompts, max_new_tokens=8) == about(whole.generate(prompts, max_new_tokens=8))
+    ours, theirs = (lm.generate(prompts, max_new_tokens=8) for lm in (sharded, whole))
+    assert [result.token_ids for result in ours] == [result.token_ids for result in theirs]
 
 
 def test_dream_tokenizer_loads_without_its_remote_code(random_dream: LM) -> None:

@@ -30,7 +30,6 @@ from soar_dlm.models import loading
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
 from tests.checkpoints import edit_json, edit_weights
-from tests.closeness import about
 
 
 @pytest.fixture
@@ -159,18 +158,17 @@ def test_names_that_lead_nowhere(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="Could not load"):
         load(str(tmp_path))
     with pytest.raises(UnknownName, match="Did you mean 'revision'"):
-        load("random-llada", revison="main")
+        load("random-llada", revison="main")  # type: ignore[call-arg]
 
 
 def test_devices_and_dtypes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(str(folder), device="cpu").model.logits(torch.ones(1, 64)).dtype == torch.float32
     half = load(str(folder), dtype="bfloat16")
-    assert half.model._matrix is not None
-    assert half.model._matrix.dtype == torch.bfloat16
+    assert half.model.dtype == torch.bfloat16
     assert half.generate("hi", max_new_tokens=5).steps > 0
     edit_json(folder / "config.json", torch_dtype="bfloat16")
-    assert load(str(folder)).model._matrix.dtype == torch.float32  # type: ignore[union-attr]
-    assert load(str(folder), dtype="auto").model._matrix.dtype == torch.bfloat16  # type: ignore[union-attr]
+    assert load(str(folder)).model.dtype == torch.float32
+    assert load(str(folder), dtype="auto").model.dtype == torch.bfloat16
     with pytest.raises(UnknownName, match="Did you mean 'bfloat16'"):
         load(str(folder), dtype="bfloat")
     with pytest.raises(SettingsError, match="cannot be used here"):
@@ -178,7 +176,8 @@ def test_devices_and_dtypes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(SettingsError, match="not both"):
         load(str(folder), device="cpu", device_map="auto")
     mapped = load(str(folder), device_map="cpu", dtype="float32")
-    assert mapped.generate("hi", max_new_tokens=5) == about(load(str(folder)).generate("hi", max_new_tokens=5))
+    found, expected = (lm.generate("hi", max_new_tokens=5).token_ids for lm in (mapped, load(str(folder))))
+    assert found == expected
     monkeypatch.setattr(loading, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=re.escape("pip install 'soar-dlm[accelerate]'")):
         load(str(folder), device_map="auto")
