@@ -164,7 +164,7 @@ def settings_of(
         "revision": lm.revision,
         "weights_sha256": weights_fingerprint(lm.name),
         "device": str(lm.model.device),
-        "dtype": str(next(lm.model.backbone.parameters()).dtype),
+        "dtype": str(lm.model.dtype),
         "engine": repr(lm.engine_settings),
         "task": task.name,
         "canvas": task.canvas,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,17 +103,18 @@ def _dream_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]
     }
 
 
+def published_name(family: Family, name: str) -> str:
+    """The name that a family publishes a weight of its stock class under."""
+    for pattern, replacement in family.saved_names.items():
+        published, found = re.subn(pattern, replacement, name)
+        if found:
+            return published
+    return name
+
+
 def saved_names(family: Family, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a stock class under the names the family publishes them by."""
-
-    def renamed(name: str) -> str:
-        for pattern, replacement in family.saved_names.items():
-            name, found = re.subn(pattern, replacement, name)
-            if found:
-                break
-        return name
-
-    return {renamed(name): weight for name, weight in weights.items()}
+    """The weights of a stock class under the names that the family publishes them under."""
+    return {published_name(family, name): weight for name, weight in weights.items()}
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> None:
@@ -183,5 +185,12 @@ _CHAT = (
 )
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a JSON file in one move: a kill leaves the old file or the new one, never half of one."""
+    text = json.dumps(content, indent=2) + "\n"
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from soar_dlm.errors import NonFiniteLogits
 from soar_dlm.models.layouts import Shape, layout_config
 from soar_dlm.models.loading import usable_device
+from soar_dlm.models.masked_lm import output_column
 from soar_dlm.models.stock import new_model
 from soar_dlm.train.batches import Batch, Batches, Position
 from soar_dlm.train.examples import Examples
@@ -160,10 +161,10 @@ class Trainer:
         return loss.item()
 
     def _logits(self, batch: Hidden) -> Tensor:
-        """Logits at the hidden places alone: [P, V]. Models that predict the next token are read one to the left."""
+        """Logits at the hidden places only: [P, V]."""
         states = self._backbone(input_ids=batch.inputs).last_hidden_state
-        shift = 1 if self.recipe.model.layout.predicts_next else 0
-        logits: Tensor = self.model.lm_head(states[batch.row, (batch.column - shift).clamp(min=0)])
+        column = output_column(batch.column, 0, self.recipe.model.layout.predicts_next)
+        logits: Tensor = self.model.lm_head(states[batch.row, column])
         return logits
 
     def _validate(self) -> Validation:
