@@ -22,6 +22,7 @@ from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.rules import mean_per_step
 from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
+from tests.closeness import about
 from tests.crafted import CraftedLM, decode, random_lm
 
 VOCABULARY = 9
@@ -147,7 +148,7 @@ def test_without_expand_and_delete_nothing_differs_from_a_fixed_length(
     variable = infill(model, pieces, sizes, strategy, max_length=12, options=options)
     fixed = infill(model, pieces, sizes, strategy, max_length=None, options=options)
     assert variable.tokens == fixed.tokens
-    assert variable.trace == fixed.trace
+    assert variable.trace == about(fixed.trace)
 
 
 @given(st.integers(0, 300), any_strategy, st.lists(lengths, min_size=1, max_size=3), st.integers(0, 5))
@@ -199,7 +200,7 @@ def test_a_batch_gives_what_each_request_gives_alone(seed: int, strategy: Strate
         canvas, fill = text_with_blanks([[1] * (place % 5 + 1), [2]], [place % 4 + 1])
         options = Options(temperature=temperature, seed=place)
         requests.append(Request(canvas, fill, strategy, options, max_length=8))
-    assert decode(model, requests) == [decode(model, [request])[0] for request in requests]
+    assert decode(model, requests) == about([decode(model, [request])[0] for request in requests])
 
 
 @given(st.integers(0, 100), any_strategy)
