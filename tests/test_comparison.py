@@ -24,6 +24,7 @@ from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
+from tests.closeness import about
 
 METHODS: dict[str, Strategy] = {
     "greedy": Greedy(),
@@ -90,7 +91,7 @@ def test_one_record_for_each_problem_and_method(random_llada: LM, whole: Path) -
         alone = random_llada.generate(PROBLEMS[record.index].prompt, METHODS[record.method], max_new_tokens=8)
         assert (record.text, record.steps, record.forwards) == (alone.text, alone.steps, alone.forwards)
         assert record.tokens_per_forward == alone.tokens_per_forward
-        assert record.mean_confidence == pytest.approx(alone.mean_confidence, abs=1e-6)
+        assert record.mean_confidence == pytest.approx(alone.mean_confidence, abs=1e-5)
         assert record.correct == (len(alone.text) % 2 == 0)
         assert record.kind == PROBLEMS[record.index].kind
         assert record.prompt_sha256 == sha256(PROBLEMS[record.index].prompt.encode()).hexdigest()
@@ -148,7 +149,7 @@ def test_resuming_gives_the_folder_of_an_uninterrupted_run(
     assert len(before) == after
     told: list[Record] = []
     records = compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=tmp_path, on_record=told.append)
-    assert timeless(tmp_path) == timeless(whole)
+    assert timeless(tmp_path) == about(timeless(whole))
     kept = after // 3 * 3 if after < 18 else after  # three problems to a turn, one in the last chunk
     assert (tmp_path / RESULTS).read_text().splitlines()[:kept] == before[:kept]
     assert records == told == ResultFolder(tmp_path).read().records
@@ -169,7 +170,7 @@ def test_a_torn_end_is_redone(random_llada: LM, whole: Path, tmp_path: Path, lef
     else:
         (folder / RESULTS).write_bytes(torn[left])
     compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
-    assert timeless(folder) == timeless(whole)
+    assert timeless(folder) == about(timeless(whole))
 
 
 def test_reading_leaves_a_torn_turn_out_and_comparing_a_torn_chunk(whole: Path, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soar_dlm.errors import SettingsError, UnknownName
-from soar_dlm.search.confidence import BLOCK, METRICS, get_metric, most_likely
-from soar_dlm.search.sampling import Sampling, ban, draw, read
+from soar_dlm.search.confidence import BLOCK, most_likely
+from soar_dlm.search.metrics import METRICS, get_metric
+from soar_dlm.search.reading import BANNED, ban, draw, read
+from soar_dlm.search.sampling import Sampling
 
 GREEDY = Sampling()
 LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 1e-30]]))
@@ -29,7 +31,7 @@ def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> N
     assert confidence.tolist() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", METRICS.names())
 def test_suppressed_tokens_count_for_nothing(metric: str) -> None:
     full = torch.randn(4, 10, generator=torch.Generator().manual_seed(0))
     more = torch.cat([full, torch.full((4, 3), 99.0)], dim=1)
@@ -50,7 +52,7 @@ def test_most_likely_is_max(seed: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", METRICS.names())
 def test_rows_with_non_finite_logits_read_as_nan_and_spoil_no_other(metric: str, bad: float) -> None:
     logits = torch.zeros(3, 300)
     ban(logits, torch.tensor([5]))
@@ -133,3 +135,13 @@ def test_bad_sampling_is_refused(settings: dict[str, float]) -> None:
 def test_unknown_metric_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'neg_entropy'"):
         get_metric("entropy")
+
+
+def test_tokens_that_cannot_come_add_nothing_to_the_entropy() -> None:
+    """0 * log 0 is 0, also for the least numbers a model can put in."""
+    lowest = torch.finfo(torch.float32).min
+    for low in (BANNED, lowest, -1e4):
+        logits = torch.tensor([[1.0, 0.0, low, low]])
+        _, confidence = read(logits.clone(), get_metric("neg_entropy"), GREEDY)
+        _, expected = read(logits[:, :2].clone(), get_metric("neg_entropy"), GREEDY)
+        assert confidence.item() == pytest.approx(expected.item(), abs=1e-6)

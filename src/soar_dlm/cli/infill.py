@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.batch import trace_record
 from soar_dlm.cli.files import Output, read_input
 from soar_dlm.cli.stats import Totals
-from soar_dlm.errors import InputFileError, PromptError, SettingsError
+from soar_dlm.errors import InputFileError, SettingsError
 
 if TYPE_CHECKING:
     from soar_dlm.results import Infilling
@@ -136,20 +135,7 @@ def _template(file: Path | None, marker: str | None, prefix: Path | None, suffix
             raise SettingsError("--prefix and --suffix go together; an empty file will do for one of them.")
         return Template.between(read_input(prefix), read_input(suffix), length)
     text = read_input(file)
-    if marker is None:
-        return Template.parse(text, length)
-    if not marker:
-        raise SettingsError("--marker must not be empty.")
-    pieces = split_at(text, marker)
-    if len(pieces) == 1:
-        raise PromptError(f"{file} does not contain the marker {marker!r}.")
-    return Template(tuple(pieces), (length,) * (len(pieces) - 1))
-
-
-def split_at(text: str, marker: str) -> list[str]:
-    """The text around a marker; one that is alone on its line stands for the line, indentation and line break too."""
-    sign = re.escape(marker)
-    return re.split(rf"(?m:^[ \t]*{sign}[ \t]*\n)|{sign}", text)
+    return Template.parse(text, length, marker)
 
 
 def replace_text(file: Path, text: str) -> None:

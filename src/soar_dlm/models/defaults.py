@@ -11,7 +11,7 @@ from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, Unkn
 from soar_dlm.models.layouts import write_json
 from soar_dlm.models.source import read_json
 from soar_dlm.search.catalogue import make_strategy
-from soar_dlm.search.confidence import get_metric
+from soar_dlm.search.metrics import get_metric
 
 FILE, SECTION = "generation_config.json", "soar_dlm"
 
