@@ -56,7 +56,7 @@ eval: $(VENV)/.ready
 	    -o $(RESULTS)/table3 --allow-code-execution
 	$(BIN)/soar sweep -m mini-llada -t mini-code --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 -o $(RESULTS)/sweep \
 	    --allow-code-execution
-	$(BIN)/soar tune $(RESULTS)/sweep --speed 1.5 -o $(RESULTS)/tuned.toml --overwrite
+	$(BIN)/soar tune $(RESULTS)/sweep --beam 2 --forwards 0.6 -o $(RESULTS)/tuned.toml --overwrite
 	$(BIN)/soar eval -m mini-llada -t mini-code -s greedy --preset $(RESULTS)/tuned.toml -o $(RESULTS)/tuned \
 	    --allow-code-execution
 

@@ -136,6 +136,8 @@ def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -
             soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", *asked)
     with pytest.raises(SettingsError, match="not for both"):
         soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", "--speed", "1", "--accuracy", "0")
+    with pytest.raises(SettingsError, match="no points with a beam of 4"):
+        soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", "--beam", "4")
     with pytest.raises(SettingsError, match="--save-to-model"):
         soar("tune", tmp_path / "s")
     assert not (tmp_path / "other.toml").exists()

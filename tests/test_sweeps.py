@@ -62,6 +62,8 @@ def test_among_beams_accuracy_decides_and_then_cost() -> None:
     )
     assert sweep.cautious() == Setting(0.9, 2)
     assert sweep.with_beam(4).cautious() == Setting(0.9, 4)
+    with pytest.raises(SettingsError, match="no points with a beam of 3; its beams are 1, 2, 4"):
+        sweep.with_beam(3)
 
 
 def test_a_speed_is_by_wall_time_and_a_share_by_forwards() -> None:

@@ -89,24 +89,27 @@ def sweep(
 
 
 def tune(
-    results: Annotated[list[Path], typer.Argument(help="Folders of soar sweep, each on another task.")],
+    results: Annotated[list[Path], typer.Argument(help="Folders written by 'soar sweep', each for a different task.")],
     output: Annotated[Optional[Path], typer.Option("--output", "-o", help="The preset file to write.")] = None,
     save_to_model: Annotated[
         Optional[Path], typer.Option(help="Folder of a checkpoint that gets the setting as its default.")
     ] = None,
     forwards: Annotated[
         Optional[float],
-        typer.Option(help="At most this share of greedy's forwards; default: 1, if you ask for nothing else."),
+        typer.Option(
+            help="At most this share of greedy's forwards. Default: 1, unless --speed or --accuracy is given."
+        ),
     ] = None,
     speed: Annotated[
         Optional[float],
         typer.Option(help="At least this many times as fast as greedy, by the wall time of the sweep."),
     ] = None,
+    beam: Annotated[Optional[int], typer.Option(help="Consider only the settings with this beam.")] = None,
     accuracy: Annotated[
         Optional[float],
         typer.Option(help="Instead: the fastest setting of at least this accuracy (0 to 1), both as measured."),
     ] = None,
-    overwrite: opt.Overwrite = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset file that exists.")] = False,
 ) -> None:
     """Pick a threshold and a beam from sweeps: as a preset for --preset, or as the defaults of a checkpoint.
 
@@ -126,7 +129,7 @@ def tune(
     if accuracy is not None and (speed is not None or forwards is not None):
         raise SettingsError("Ask for an accuracy, or for a speed or a share of forwards, but not for both.")
     runs = [ResultFolder(folder).read() for folder in results]
-    found = pooled(runs)
+    found = pooled(runs) if beam is None else pooled(runs).with_beam(beam)
     if accuracy is not None:
         chosen = found.fastest(accuracy)
     else:

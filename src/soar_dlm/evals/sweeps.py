@@ -64,7 +64,11 @@ class Sweep:
 
     def with_beam(self, beam: int) -> Sweep:
         """The points with this beam."""
-        return self._only(lambda point, _: point.beam == beam)
+        found = self._only(lambda point, _: point.beam == beam)
+        if not found.points:
+            beams = ", ".join(map(str, sorted({point.beam for point in self.points})))
+            raise SettingsError(f"The sweep has no points with a beam of {beam}; its beams are {beams}.")
+        return found
 
     def within(self, speed: float | None = None, forwards: float | None = None) -> Sweep:
         """The points at least ``speed`` times as fast as greedy by wall time, with at most this share of its forwards.
@@ -98,7 +102,9 @@ class Sweep:
            no point, only the first rule counts.
         3. The highest threshold wins, then the greater accuracy, then the fewer forwards.
 
-        The most accurate point of a few hundred problems is often a low threshold that was lucky.
+        The most accurate point of a few hundred problems is often a low threshold that was lucky. Where forwards are
+        limited, a narrow beam can afford a higher threshold than a wide one; to decide on the beam yourself, use
+        :meth:`with_beam` first.
         """
         level = level_with_best(self.points)
         on_each = [point for point in level if all(point in level_with_best(own) for own in self.tasks.values())]
