@@ -21,8 +21,8 @@ def _round_differently() -> Iterator[None]:
     import torch  # not at the top: conftest sets what torch reads when it is imported
 
     from soar_dlm.engine import reader
-    from soar_dlm.models.masked_lm import TransformersLM
-    from soar_dlm.search.sampling import read
+    from soar_dlm.models.running import TransformersLM
+    from soar_dlm.search.reading import read
     from soar_dlm.train.trainer import Trainer
 
     generator = torch.Generator().manual_seed(0)
