@@ -10,6 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from soar_dlm.engine import reader
 from soar_dlm.engine.engine import Engine
+from soar_dlm.engine.live import LiveRequest
+from soar_dlm.engine.reader import Reader
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.trace import Trace
@@ -117,6 +119,37 @@ def test_guidance_moves_logits_away_from_the_unconditional_row() -> None:
     assert guided.tokens == (1, 1), "2 + 2 * (2 - 2) = 2 against 1 + 2 * (1.8 - 1) = 2.6"
     assert seen[-2:] == [[1, 3], [3, 3]], "the twin has its prompt masked"
     assert guided.forwards == 1, "forwards count candidates, not their twins"
+
+
+def test_the_unconditional_row_keeps_what_is_committed() -> None:
+    """Only the prompt is masked in it: a canvas that is masked too would be guided away from its own text."""
+    seen: list[list[int]] = []
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        seen.append(tokens)
+        return [2.0 + position, 1.0, 0.0, 0.0, 0.0]
+
+    decode_one(CraftedLM(rule, 5), [1, 2], 3, Greedy(), Options(cfg_scale=1.0, early_exit=False))
+    twins = [row for row in seen if row[:2] == [4, 4]]
+    assert [4, 4, 4, 4, 4] in twins
+    assert [4, 4, 4, 4, 0] in twins
+    assert [4, 4, 4, 0, 0] in twins
+
+
+def test_candidates_of_a_beam_draw_for_themselves() -> None:
+    """Candidates that shared their draws would write the same token in a place, and the beam would search nothing."""
+    model = random_lm(4)
+    options = Options(temperature=1.0, seed=3, early_exit=False)
+    live = LiveRequest(0, canvas_request(model, [1], 6, PositionBeam(beam=3), options), model.facts)
+    for _ in range(2):
+        questions = [question for question in live.questions() if question is not None]
+        live.absorb(Reader(model, EngineSettings()).read(questions))
+    draws = [
+        question.uniforms for question in live.questions() if question is not None and question.uniforms is not None
+    ]
+    assert len(draws) == 3
+    numbers = np.concatenate(draws)
+    assert np.unique(numbers).size == numbers.size
 
 
 def test_requests_with_different_settings_share_a_forward() -> None:

@@ -15,7 +15,7 @@ from soar_dlm.errors import PromptTooLong, SettingsError
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.beam import merge
-from soar_dlm.search.candidate import Candidate, Commit, Reading
+from soar_dlm.search.candidate import Candidate, Commit, Proposal, Reading
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.lengths import Lengths
 from soar_dlm.search.position_beam import PositionBeam
@@ -228,3 +228,23 @@ def test_what_cannot_be_is_refused() -> None:
 def test_expand_is_no_word_on_a_canvas_of_fixed_length() -> None:
     decoding = infill(constant_lm([EXPAND]), [[1], [2]], [3], Greedy(), None)
     assert EXPAND not in decoding.tokens
+
+
+def test_edits_are_not_counted_as_written() -> None:
+    """Tokens per forward is about text: neither an expand nor a delete writes any."""
+    begin = start([1, MASK, MASK, MASK, 2], [-1, 0, 0, 0, -1])
+    edits = Lengths(EXPAND, DELETE, MASK, np.array([9]))
+    for token, written, kept in ((EXPAND, 0, 6), (DELETE, 0, 4), (3, 1, 5)):
+        made = begin.commit(reading([1, 2, 3], [token] * 3, [0.5] * 3), Proposal(np.array([0]), "search"), 0)
+        done = edits.applied(made)
+        assert (done.written, done.committed, done.tokens.size) == (written, 1, kept)
+
+
+def test_confidences_move_with_the_text_they_belong_to() -> None:
+    begin = start([1, MASK, MASK, MASK, 2], [-1, 0, 0, 0, -1])
+    edits = Lengths(EXPAND, DELETE, MASK, np.array([9]))
+    said = reading([1, 2, 3], [EXPAND, DELETE, 3], [0.5, 0.25, 0.75])
+    done = edits.applied(begin.commit(said, Proposal(np.array([0, 1, 2]), "parallel"), 0))
+    assert done.tokens.tolist() == [1, MASK, MASK, 3, 2]
+    assert np.isnan(done.confidence[1:3]).all()
+    assert done.confidence[3] == 0.75

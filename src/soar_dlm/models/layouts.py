@@ -23,15 +23,15 @@ SPECIAL_TOKENS = {
     "dream": _DREAM_TOKENS,
     "dreamon": (*_DREAM_TOKENS, "<|expand|>"),
 }
-"""The special tokens of each family that can be written."""
+"""The special tokens of each family that the library can write."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The numbers that make a transformer.
+    """The size of a transformer.
 
     ``inner`` is the width of the gated layer. ``rope_theta`` sets how slowly the slowest position angle turns; None
-    stands for that of the published models, which are made for long texts.
+    means the value of the published models, which are made for long texts.
     """
 
     vocabulary: int
@@ -45,7 +45,7 @@ class Shape:
 
 
 def layout_config(family: Family, shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
-    """What config.json says in a family's own words; ``vocabulary`` holds its special tokens."""
+    """The content of config.json, in the family's own terms; ``vocabulary`` holds its special tokens."""
     return {LLADA.name: _llada_config}.get(family.name, _dream_config)(shape, vocabulary)
 
 
@@ -118,7 +118,7 @@ def saved_names(family: Family, weights: Mapping[str, Tensor]) -> dict[str, Tens
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> None:
-    """model.safetensors, or several files with an index, as large checkpoints have."""
+    """Write model.safetensors, or several files with an index, as large checkpoints have."""
     if shards == 1:
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         return
@@ -134,7 +134,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> N
 
 
 def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
-    """The tokenizer as the family publishes it: LLaDA in one file, Dream as vocabulary, merges and remote code."""
+    """Write the tokenizer as the family publishes it: LLaDA one file, Dream vocabulary, merges and remote code."""
     {LLADA.name: _save_llada_tokenizer}.get(family.name, _save_dream_tokenizer)(folder, family, tokenizer)
 
 

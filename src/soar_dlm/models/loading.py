@@ -280,7 +280,7 @@ def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
     if found:
         raise WeightsMismatch(
             f"The weights of {name!r} do not fit its config.json: {found}. Download the checkpoint again, or check "
-            f"that it is a complete {family.title} checkpoint."
+            "that its files are complete and belong together."
         )
 
 

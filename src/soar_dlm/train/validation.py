@@ -1,4 +1,4 @@
-"""How good the model is so far: held-out problems, decoded from the checkpoint as it was written."""
+"""How good the model is so far: held-out problems, decoded with the checkpoint as written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soar_dlm.train.recipe import Recipe
 
 @dataclass(frozen=True)
 class Validation:
-    """``accuracy`` and mean ``forwards`` of each task at a step, and one ``sample``: a prompt and what was written."""
+    """The ``accuracy`` and mean ``forwards`` of each task at a step, and a ``sample``: a prompt and its answer."""
 
     step: int
     accuracy: Mapping[str, float]
@@ -25,7 +25,7 @@ class Validation:
 
 
 def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> Validation:
-    """Decode the same held-out problems of every task at every validation; the sample is another one each time."""
+    """Decode held-out problems of every task, the same at every validation; the sample changes."""
     lm = load(folder, device)
     accuracy, forwards = {}, {}
     samples = []
