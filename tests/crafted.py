@@ -12,8 +12,10 @@ from torch import Tensor
 
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Decoding, Request
-from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.engine.stopping import Decode
 from soar_dlm.models.masked_lm import ModelFacts, Rows
+from soar_dlm.options import Options
 from soar_dlm.search.strategy import Strategy
 
 THRESHOLDS = {"probability": 0.9, "margin": 0.9, "neg_entropy": -0.1}
@@ -79,6 +81,26 @@ def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, **facts: Any) 
     return CraftedLM(rule, vocab_size, **facts)
 
 
+def neighbourly_lm(seed: int, length: int, vocab_size: int = 9, scale: float = 3.0, pull: float = 0.7) -> CraftedLM:
+    """A random belief for each position, which the tokens around it shift a little, as in a trained model.
+
+    Orders of filling often lead to the same text, so candidates meet and merge.
+    """
+    rng = np.random.default_rng(seed)
+    beliefs = rng.normal(size=(length, vocab_size)) * scale
+    shifts = rng.normal(size=(5, vocab_size, vocab_size)) * pull
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        logits = beliefs[position].copy()
+        for place, offset in enumerate((-2, -1, 1, 2)):
+            if 0 <= position + offset < len(tokens):
+                logits += shifts[place, tokens[position + offset]]
+        values: list[float] = logits.tolist()
+        return values
+
+    return CraftedLM(rule, vocab_size)
+
+
 def scripted_lm(beliefs: dict[int, dict[int, float]], vocab_size: int = 9, ends: tuple[int, ...] = ()) -> CraftedLM:
     """Position -> {token: probability}, whatever else is on the canvas; the rest is spread over the other tokens."""
 
@@ -98,9 +120,11 @@ def canvas_request(
     return Request([*prompt, *[model.mask] * length], fill, strategy, options or Options(early_exit=False))
 
 
-def decode(model: CraftedLM, requests: Iterable[Request], max_rows: int = 64) -> list[Decoding]:
+def decode(
+    model: CraftedLM, requests: Iterable[Request], max_rows: int = 64, decode: Decode | None = None
+) -> list[Decoding]:
     done: dict[int, Decoding] = {}
-    for event in Engine(model, EngineSettings(max_rows=max_rows)).run(requests):
+    for event in Engine(model, EngineSettings(max_rows=max_rows), decode=decode).run(requests):
         if event.error is not None:
             raise event.error
         if event.decoding is not None:

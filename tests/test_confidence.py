@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soar_dlm.errors import SettingsError, UnknownName
-from soar_dlm.search.confidence import BLOCK, METRICS, get_metric, most_likely
-from soar_dlm.search.sampling import Sampling, ban, draw, read
+from soar_dlm.search.confidence import BLOCK, most_likely
+from soar_dlm.search.metrics import METRICS, get_metric
+from soar_dlm.search.reading import ban, draw, read
+from soar_dlm.search.sampling import Sampling
 
 GREEDY = Sampling()
 LOGITS = torch.log(torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6], [1.0, 1e-30, 1e-30]]))
@@ -29,7 +31,7 @@ def test_metrics_on_known_distributions(metric: str, expected: list[float]) -> N
     assert confidence.tolist() == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", METRICS.names())
 def test_suppressed_tokens_count_for_nothing(metric: str) -> None:
     full = torch.randn(4, 10, generator=torch.Generator().manual_seed(0))
     more = torch.cat([full, torch.full((4, 3), 99.0)], dim=1)
@@ -50,7 +52,7 @@ def test_most_likely_is_max(seed: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", METRICS.names())
 def test_rows_with_non_finite_logits_read_as_nan_and_spoil_no_other(metric: str, bad: float) -> None:
     logits = torch.zeros(3, 300)
     ban(logits, torch.tensor([5]))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from torch.profiler import ProfilerActivity, profile
 from soar_dlm.engine import reader
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request, StepEvent
-from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import NonFiniteLogits, PromptError, PromptTooLong, SettingsError
 from soar_dlm.models.masked_lm import ModelFacts, Rows
+from soar_dlm.options import Options
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -132,11 +134,16 @@ def test_requests_with_different_settings_share_a_forward() -> None:
     assert len(model.seen[0]) == 5 + 2, "two of them have an unconditional twin"
 
 
+def spelled(ids: Sequence[int]) -> str:
+    """Each id as its number."""
+    return " ".join(map(str, ids))
+
+
 def test_stop_ends_a_text_as_soon_as_it_is_contiguous() -> None:
     model = scripted_lm({1: {1: 0.5}, 2: {2: 0.9}, 3: {3: 0.8}, 4: {4: 0.1}}, ends=(7,))
     request = canvas_request(model, [0], 4, Greedy(), Options())
-    request = Request(request.tokens, request.fill, Greedy(), Options(), stop=lambda ids: 2 in ids)
-    decoding = decode(model, [request])[0]
+    request = Request(request.tokens, request.fill, Greedy(), Options(), stop=["2"])
+    decoding = decode(model, [request], decode=spelled)[0]
     assert decoding.tokens == (0, 1, 2, 3, 7), "3 was committed before 1, what is left becomes the EOS"
     assert (decoding.finish_reason, decoding.steps, decoding.written) == ("stop", 3, 3)
 
@@ -145,12 +152,12 @@ def test_stop_is_asked_only_when_the_text_before_the_first_mask_has_grown() -> N
     asked: list[list[int]] = []
     model = scripted_lm({1: {1: 0.5}, 2: {2: 0.9}, 3: {3: 0.8}})
 
-    def stop(ids: list[int]) -> bool:
-        asked.append(ids)
-        return False
+    def read(ids: Sequence[int]) -> str:
+        asked.append(list(ids))
+        return spelled(ids)
 
     request = canvas_request(model, [0], 3, Greedy())
-    decode(model, [Request(request.tokens, request.fill, Greedy(), Options(), stop)])
+    decode(model, [Request(request.tokens, request.fill, Greedy(), Options(), ("never",))], decode=read)
     assert asked == [[1, 2, 3]], "once, at the end, for the finish reason"
 
 

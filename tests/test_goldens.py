@@ -14,9 +14,10 @@ from safetensors.torch import load_file
 
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
-from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.lm import LM, load
 from soar_dlm.models.masked_lm import Rows
+from soar_dlm.options import Options
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from soar_dlm.cli.infill import split_at
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import InputFileError, PromptError, SettingsError, UnknownName
-from soar_dlm.lm import LM, MASK_SIGN, load
-from soar_dlm.results import Infilling
+from soar_dlm.lm import LM, load
+from soar_dlm.results import MASK_SIGN, Infilling
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 from soar_dlm.template import Template
@@ -107,25 +106,12 @@ def test_a_model_that_changes_lengths_reads_whole_texts(random_dreamon: LM, rand
     """DreamOn's own format: BOS, prefix, masks, suffix, EOS. Without the EOS the last line of a file has no end."""
 
     def framed(lm: LM) -> tuple[bool, bool]:
-        job = lm._infill_job(Template.between(PREFIX, SUFFIX, 3), "greedy", {}, 0)
+        job = lm._jobs.infill(Template.between(PREFIX, SUFFIX, 3), "greedy", {})
         ids = job.request.tokens
         return ids[0] == lm.tokenizer.bos_token_id, ids[-1] == lm.tokenizer.eos_token_id
 
     assert framed(random_dreamon) == (True, True)
     assert framed(random_dream) == (False, False)
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("a\n    # TODO\nb\n", ["a\n", "b\n"]),
-        ("# TODO  \nb = # TODO\n", ["", "b = ", "\n"]),
-        ("a # TODO b", ["a ", " b"]),
-        ("a\n# TODO", ["a\n", ""]),
-    ],
-)
-def test_a_marker_alone_on_its_line_is_the_line(text: str, pieces: list[str]) -> None:
-    assert split_at(text, "# TODO") == pieces
 
 
 def test_facts_of_the_layout(random_dreamon: LM, random_dream: LM, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soar_dlm.engine.request import Decoding, Request
-from soar_dlm.engine.settings import Options
 from soar_dlm.errors import PromptTooLong, SettingsError
+from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.beam import merge
 from soar_dlm.search.candidate import Candidate, Commit, Reading
@@ -77,7 +78,8 @@ def infill(
 
 def start(tokens: Sequence[int], blank: Sequence[int], expansions: Sequence[int] = (0,)) -> Candidate:
     ids, label = np.array(tokens), np.array(blank)
-    return Candidate(ids, (ids == MASK) & (label >= 0), label, np.minimum(label, 0), np.array(expansions))
+    sure = np.zeros(len(ids), dtype=np.float32)
+    return Candidate(ids, (ids == MASK) & (label >= 0), label, np.minimum(label, 0), np.array(expansions), sure)
 
 
 def reading(positions: Sequence[int], tokens: Sequence[int], confidence: Sequence[float]) -> Reading:
@@ -90,7 +92,7 @@ def committed(candidate: Candidate, tokens: dict[int, int]) -> Candidate:
     canvas, is_open = candidate.tokens.copy(), candidate.open.copy()
     canvas[positions], is_open[positions] = values, False
     last = Commit("parallel", 0, positions, values, np.ones(len(tokens), np.float32), np.ones_like(positions))
-    return Candidate(canvas, is_open, candidate.blank, candidate.block, candidate.expansions, last=last)
+    return replace(candidate, tokens=canvas, open=is_open, last=last)
 
 
 def edit_one_by_one(tokens: list[int], commits: dict[int, int]) -> list[int]:

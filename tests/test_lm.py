@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import PromptError, PromptTooLong, SettingsError, SoarError, UnknownName
-from soar_dlm.jobs import DecodeOptions, GenerateOptions
-from soar_dlm.lm import LM, MASK_SIGN, load
-from soar_dlm.results import Result
+from soar_dlm.lm import LM, load
+from soar_dlm.options import DecodeKeywords, GenerateKeywords, Options
+from soar_dlm.results import MASK_SIGN, Result
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -282,8 +282,8 @@ def test_guidance_and_sampling_change_the_text(random_llada: LM) -> None:
 def test_keywords_of_the_public_methods_are_the_options() -> None:
     from dataclasses import fields
 
-    assert set(get_type_hints(DecodeOptions)) == {field.name for field in fields(Options)}
-    assert set(get_type_hints(GenerateOptions)) - set(get_type_hints(DecodeOptions)) == {
+    assert set(get_type_hints(DecodeKeywords)) == {field.name for field in fields(Options)}
+    assert set(get_type_hints(GenerateKeywords)) - set(get_type_hints(DecodeKeywords)) == {
         "max_new_tokens",
         "stop",
         "chat",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Decoding, Request
-from soar_dlm.engine.settings import EngineSettings, Options
+from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
@@ -91,6 +92,7 @@ def test_only_the_positions_to_fill_change_and_masks_never_grow(
     engine.add(Request(canvas, fill, strategy, options))
     left = len(fill)
     for event in engine.run():
+        assert event.best is not None
         kept = [at for at in range(len(canvas)) if at not in fill]
         assert event.best.tokens[kept].tolist() == [canvas[at] for at in kept]
         assert not event.best.open[kept].any()
@@ -99,6 +101,7 @@ def test_only_the_positions_to_fill_change_and_masks_never_grow(
         assert most_masked <= left
         assert all(entry.left < left for entry in event.record.beam if entry.mode != "kept")
         left = most_masked
+    assert event.best is not None
     assert not event.best.open.any()
     assert event.decoding is not None
     assert event.decoding.steps <= len(fill)

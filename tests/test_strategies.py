@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soar_dlm.engine.settings import Options
 from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.beam import advance, merge
-from soar_dlm.search.candidate import Candidate, Commit, Mode, Reading
+from soar_dlm.search.candidate import Candidate, Commit, Mode, Pool, Reading
 from soar_dlm.search.catalogue import STRATEGIES, as_strategy, make_strategy
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
@@ -99,7 +99,8 @@ def candidate(tokens: list[int], score: float, steps: int, mode: Mode = "search"
     none = np.empty(0, dtype=np.int64)
     last = Commit(mode, 0, none, none, none.astype(np.float32), none)
     label = np.zeros_like(ids)
-    return Candidate(ids, ids == 9, label, label, none, score, steps, last=last, **more)  # type: ignore[arg-type]
+    sure = np.zeros_like(ids, dtype=np.float32)
+    return Candidate(ids, ids == 9, label, label, none, sure, score, steps, last=last, **more)  # type: ignore[arg-type]
 
 
 def test_merging_keeps_the_better_of_equal_sequences_and_the_earlier_on_ties() -> None:
@@ -122,20 +123,33 @@ def test_ranks(rules: object, expected: float) -> None:
     assert rules.rank(tried) == pytest.approx(expected)  # type: ignore[attr-defined]
 
 
-def test_the_beam_collapses_by_the_rule_in_force() -> None:
-    before = candidate([9, 9, 9], 0, 0)
-    searched = candidate([1, 9, 9], 0.9, 1)
-    parallel = candidate([2, 9, 9], 0.8, 1, "parallel")
-    far = candidate([2, 3, 9], 0.95, 1)
-    assert Soar(beam=2, threshold=0.9).width([searched, parallel], before) == 2
-    assert Soar(beam=2, threshold=0.9).width([parallel, searched], before) == 1
-    assert Soar(beam=2, threshold=0.9, released="llada").width([searched, parallel], before) == 1
-    assert Soar(beam=1, threshold=0.9, released="llada").width([searched, parallel], before) == 1
-    assert Soar(beam=2, threshold=0.9, released="llada").width([searched, searched, parallel], before) == 2, (
-        "only the K best count"
-    )
-    assert Soar(beam=2, threshold=0.9, released="dream").width([searched, parallel], before) == 2
-    assert Soar(beam=2, threshold=0.9, released="dream").width([far, parallel], before) == 1
+def pool(*ranked: Candidate, any_parallel: bool | None = None) -> Pool:
+    found = any(one.last.mode == "parallel" for one in ranked)
+    return Pool(ranked, candidate([9, 9, 9], 0, 0), found if any_parallel is None else any_parallel)
+
+
+def test_the_beam_collapses_when_the_best_new_candidate_is_parallel() -> None:
+    searched, parallel = candidate([1, 9, 9], 0.9, 1), candidate([2, 9, 9], 0.8, 1, "parallel")
+    kept = candidate([1, 2, 3], 0.99, 1, "kept")
+    soar = Soar(beam=2, threshold=0.9)
+    assert soar.width(pool(searched, parallel)) == 2
+    assert soar.width(pool(parallel, searched)) == 1
+    assert soar.width(pool(kept, parallel, searched)) == 1, "a kept candidate is not new, however good"
+    assert soar.width(pool(kept, searched, parallel)) == 2
+    assert soar.width(pool(kept)) == 2, "every new candidate merged into the kept one"
+
+
+@pytest.mark.parametrize(("released", "needed"), [("llada", 1), ("dream", 2)])
+def test_the_released_beams_collapse_when_any_is_parallel_and_the_best_has_gained(released: str, needed: int) -> None:
+    soar = Soar(beam=2, threshold=0.9, released=released)
+    parallel = candidate([2, 9, 9], 0.1, 1, "parallel")
+    stuck, one, two = candidate([9, 9, 9], 0.9, 1), candidate([1, 9, 9], 0.9, 1), candidate([1, 2, 9], 0.9, 1)
+    kept = candidate([1, 2, 3], 0.9, 1, "kept")
+    for gained, best in enumerate((stuck, one, two)):
+        assert soar.width(pool(best, one, one, parallel)) == (1 if gained >= needed else 2), "not only the K best count"
+        assert soar.width(pool(best, one)) == 2, "nothing was parallel"
+    assert soar.width(pool(kept, parallel)) == 1, "the best may be a kept one"
+    assert soar.width(pool(two, any_parallel=True)) == 1, "a parallel candidate counts even if it merged into another"
 
 
 def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:

@@ -14,28 +14,36 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdaptiveParallel": "soar_dlm.search.adaptive_parallel",
+    "Candidate": "soar_dlm.search.candidate",
+    "Commit": "soar_dlm.search.candidate",
     "Engine": "soar_dlm.engine.engine",
     "EngineSettings": "soar_dlm.engine.settings",
     "Event": "soar_dlm.results",
+    "GenerateOptions": "soar_dlm.options",
     "Greedy": "soar_dlm.search.greedy",
     "Infilling": "soar_dlm.results",
+    "InfillOptions": "soar_dlm.options",
     "LM": "soar_dlm.lm",
-    "Options": "soar_dlm.engine.settings",
-    "Problem": "soar_dlm.tasks.problem",
-    "PositionBeam": "soar_dlm.search.position_beam",
-    "Request": "soar_dlm.engine.request",
-    "Result": "soar_dlm.results",
-    "STRATEGIES": "soar_dlm.search.catalogue",
-    "Soar": "soar_dlm.search.soar",
-    "SoarError": "soar_dlm.errors",
-    "Strategy": "soar_dlm.search.strategy",
-    "TASKS": "soar_dlm.tasks.catalogue",
-    "Task": "soar_dlm.tasks.task",
-    "Template": "soar_dlm.template",
-    "Trace": "soar_dlm.engine.trace",
     "load": "soar_dlm.lm",
     "make_strategy": "soar_dlm.search.catalogue",
     "make_task": "soar_dlm.tasks.catalogue",
+    "Metric": "soar_dlm.search.confidence",
+    "METRICS": "soar_dlm.search.metrics",
+    "Options": "soar_dlm.options",
+    "Pool": "soar_dlm.search.candidate",
+    "PositionBeam": "soar_dlm.search.position_beam",
+    "Problem": "soar_dlm.tasks.problem",
+    "Proposal": "soar_dlm.search.candidate",
+    "Request": "soar_dlm.engine.request",
+    "Result": "soar_dlm.results",
+    "Soar": "soar_dlm.search.soar",
+    "SoarError": "soar_dlm.errors",
+    "STRATEGIES": "soar_dlm.search.catalogue",
+    "Strategy": "soar_dlm.search.strategy",
+    "Task": "soar_dlm.tasks.task",
+    "TASKS": "soar_dlm.tasks.catalogue",
+    "Template": "soar_dlm.template",
+    "Trace": "soar_dlm.engine.trace",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
@@ -44,18 +52,26 @@ if TYPE_CHECKING:
     from soar_dlm.engine.engine import Engine as Engine
     from soar_dlm.engine.request import Request as Request
     from soar_dlm.engine.settings import EngineSettings as EngineSettings
-    from soar_dlm.engine.settings import Options as Options
     from soar_dlm.engine.trace import Trace as Trace
     from soar_dlm.errors import SoarError as SoarError
     from soar_dlm.lm import LM as LM
     from soar_dlm.lm import load as load
+    from soar_dlm.options import GenerateOptions as GenerateOptions
+    from soar_dlm.options import InfillOptions as InfillOptions
+    from soar_dlm.options import Options as Options
     from soar_dlm.results import Event as Event
     from soar_dlm.results import Infilling as Infilling
     from soar_dlm.results import Result as Result
     from soar_dlm.search.adaptive_parallel import AdaptiveParallel as AdaptiveParallel
+    from soar_dlm.search.candidate import Candidate as Candidate
+    from soar_dlm.search.candidate import Commit as Commit
+    from soar_dlm.search.candidate import Pool as Pool
+    from soar_dlm.search.candidate import Proposal as Proposal
     from soar_dlm.search.catalogue import STRATEGIES as STRATEGIES
     from soar_dlm.search.catalogue import make_strategy as make_strategy
+    from soar_dlm.search.confidence import Metric as Metric
     from soar_dlm.search.greedy import Greedy as Greedy
+    from soar_dlm.search.metrics import METRICS as METRICS
     from soar_dlm.search.position_beam import PositionBeam as PositionBeam
     from soar_dlm.search.soar import Soar as Soar
     from soar_dlm.search.strategy import Strategy as Strategy

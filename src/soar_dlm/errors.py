@@ -10,7 +10,10 @@ SoarError
 │   ├── WeightsMismatch             weights are missing, unexpected or of the wrong shape
 │   ├── NoMaskToken                 the model names no mask token
 │   └── NoTokenizer                 text was asked of a checkpoint without a tokenizer
+├── StrategyError                   a strategy's own code failed or proposed what cannot be done
+├── StopError                       the stop strings of a request could not be checked
 ├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
+├── OutOfMemory (MemoryError)       not even one row fits into memory
 ├── InputFileError                  the command cannot read or write a file
 └── MissingExtra (ImportError)      an optional dependency is not installed
 """
@@ -34,7 +37,7 @@ class UnknownName(SettingsError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        near = difflib.get_close_matches(str(name).lower(), self.known, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(str(name).lower(), self.known, n=1, cutoff=0.6)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"There is no {kind} {name!r}.{hint} Choose from: {', '.join(self.known) or 'none'}.")
 
@@ -70,7 +73,19 @@ class NoTokenizer(CheckpointError):
     pass
 
 
+class StrategyError(SoarError):
+    pass
+
+
+class StopError(SoarError):
+    pass
+
+
 class NonFiniteLogits(SoarError, ArithmeticError):
+    pass
+
+
+class OutOfMemory(SoarError, MemoryError):
     pass
 
 

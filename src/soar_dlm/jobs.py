@@ -1,74 +1,37 @@
-"""From what a user asks for to a request, and from its decoding back to a result."""
+"""From what a user asks for to a request, and from what the engine returns to results and events."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, Union
+from itertools import pairwise
+from typing import Any, TypeVar, Union
 
-from soar_dlm import checks
-from soar_dlm.engine.request import Decoding, Request
-from soar_dlm.engine.settings import Options
-from soar_dlm.errors import PromptError, SettingsError, UnknownName
+import numpy as np
+
+from soar_dlm.engine.request import Decoding, Request, StepEvent
+from soar_dlm.engine.stopping import cut
+from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError
+from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.text import Text
-from soar_dlm.results import Infilling, Result
+from soar_dlm.options import DEFAULT_LENGTH, GenerateOptions, InfillOptions, Options, make_options
+from soar_dlm.results import MASK_SIGN, Event, Infilling, Result
+from soar_dlm.search.catalogue import as_strategy, make_strategy
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
 Message = dict[str, str]
 Prompt = Union[str, Sequence[Message]]
+AnyStrategy = Union[Strategy, str, None]
+_Kind = TypeVar("_Kind", bound=Options)
 
 MAX_LENGTH = 64
-"""How far a blank may grow where nothing else is said, as in the paper."""
+"""How far a blank may grow by default, as in the paper."""
 
-
-class DecodeOptions(TypedDict, total=False):
-    """Keywords of :meth:`LM.decode`; :class:`soar_dlm.engine.settings.Options` says what they do.
-
-    ``seed`` may be a list with one for each prompt or canvas.
-    """
-
-    block_length: int | None
-    temperature: float
-    top_k: int | None
-    top_p: float
-    cfg_scale: float
-    seed: int | Sequence[int]
-    suppress_tokens: Sequence[int]
-    early_exit: bool
-
-
-class GenerateOptions(DecodeOptions, total=False):
-    """Keywords of :meth:`LM.generate` and :meth:`LM.stream`.
-
-    ``max_new_tokens`` is the length of the canvas; ``stop`` strings end the text before them; ``chat`` puts a plain
-    prompt into the model's chat template as the user's turn; ``add_special_tokens=False`` leaves out what the tokenizer
-    puts around a plain prompt, for one that has it already; with ``truncate_prompt`` a prompt that is too long for the
-    model's context loses its beginning, with a warning, where it would be refused otherwise. With ``length``, a model
-    with expand and delete tokens starts from so many masks and changes the length as it sees fit, up to
-    ``max_new_tokens``.
-    """
-
-    max_new_tokens: int
-    stop: str | Sequence[str] | None
-    chat: bool
-    add_special_tokens: bool
-    truncate_prompt: bool
-    length: int | None
-
-
-class InfillOptions(DecodeOptions, total=False):
-    """Keywords of the infilling methods.
-
-    ``length`` is the number of masks a blank starts with. A model with expand and delete tokens changes it as it sees
-    fit, up to ``max_length`` (64); with ``fixed=True``, and with every other model, it stays.
-    """
-
-    length: int
-    max_length: int | None
-    fixed: bool
+_OF_ONE_CALL = ("seed", "trace", "length")
+"""Options that no checkpoint can have a default for."""
 
 
 @dataclass(frozen=True)
@@ -77,87 +40,225 @@ class Job:
 
     request: Request
     first: int
-    stop: tuple[str, ...] = ()
     template: Template | None = None
     whole_canvas: bool = False
 
 
-def generate_job(
-    text: Text, facts: ModelFacts, name: str, prompt: Prompt, strategy: Strategy, options: GenerateOptions, place: int
-) -> Job:
-    """A prompt and the masks that continue it."""
-    given, checked = generate_settings(options, place)
-    before, after = _encoded(text, name, prompt, given)
-    length, most = given.max_new_tokens, None
-    if given.length is not None:
-        length, most = given.length, given.max_new_tokens
-        if isinstance(prompt, str) and not given.chat and given.add_special_tokens:
-            before, after = _start(text, facts, prompt)
-    if given.truncate_prompt and facts.context is not None:
-        before = _last(before, facts.context - length - len(after), facts.context)
-    canvas = [*before, *[facts.mask_id] * length, *after]
-    fill = range(len(before), len(before) + length)
-    stops = given.stop
-    stopped = (lambda ids: _cut(text.decode(text.until_end(ids)), stops) is not None) if stops else None
-    return Job(Request(canvas, fill, strategy, checked, stopped, most), len(before), stops)
+@dataclass(frozen=True)
+class Jobs:
+    """Makes the jobs of one model, and reads what comes of them.
 
-
-def infill_job(
-    text: Text, facts: ModelFacts, template: Template, strategy: Strategy, options: InfillOptions, place: int
-) -> Job:
-    """A template with masks in its blanks.
-
-    1. A text that goes on behind its last blank cannot end inside one, so end tokens are not offered there; one that
-       doubles as delete is, while the length is free.
-    2. A model with expand and delete tokens reads whole texts, from BOS to EOS, as DreamOn does: without the EOS it
-       could not know that a text ends right behind a blank.
+    ``text`` is None for a model without a tokenizer, which decodes token ids only. ``defaults`` are the checkpoint's:
+    they apply where the caller leaves a strategy or an option out.
     """
-    given: dict[str, Any] = dict(options)
-    given.pop("length", None)  # already in the template
-    max_length, fixed = given.pop("max_length", None), given.pop("fixed", False)
-    variable = facts.expand_id is not None and facts.delete_id is not None and not fixed
-    if max_length is not None and not variable:
-        why = "fixed=True was given" if fixed else "this model has no expand and delete tokens"
-        raise SettingsError(f"max_length says how far a blank may grow, but {why}; leave it out.")
-    if variable and max_length is None:
-        max_length = max(MAX_LENGTH, *template.lengths)
-    if template.pieces[-1].strip():
-        ends = [token for token in facts.end_ids if not (variable and token == facts.delete_id)]
-        given["suppress_tokens"] = (*given.get("suppress_tokens", ()), *ends)
-    checked = checked_options(given, place, also=("length", "max_length", "fixed"))
-    ids, after = _start(text, facts, template.pieces[0])
-    first = len(ids)
-    fill: list[int] = []
-    for length, piece in zip(template.lengths, template.pieces[1:], strict=True):
-        fill += range(len(ids), len(ids) + length)
-        between = text.encode(piece, framed=False)[0]
-        ids += [facts.mask_id] * length + between
-        if not between and len(fill) < sum(template.lengths):
-            raise PromptError("Two blanks stand side by side with no text between them; make them one.")
-    return Job(Request([*ids, *after], fill, strategy, checked, max_length=max_length), first, template=template)
 
+    name: str
+    facts: ModelFacts
+    text: Text | None
+    defaults: DecodingDefaults
 
-def result_of(job: Job, decoding: Decoding, text: Text | None) -> Result:
-    blanks = [[decoding.tokens[place] for place in blank] for blank in decoding.blanks]
-    generated = [token for blank in blanks for token in blank]
-    told: dict[str, Any] = {
-        "token_ids": list(decoding.tokens) if job.whole_canvas else generated,
-        "steps": decoding.steps,
-        "forwards": decoding.forwards,
-        "tokens_per_forward": decoding.written / max(decoding.forwards, 1),
-        "mean_confidence": decoding.mean_confidence,
-        "finish_reason": decoding.finish_reason,
-        "trace": decoding.trace,
-        "prompt_length": job.first,
-    }
-    if text is None:
-        return Result(text="", **told)
-    if job.template is not None:
-        texts = [text.decode(text.until_end(blank)) for blank in blanks]
-        return Infilling(text="".join(texts), blanks=texts, whole=job.template.filled(texts), **told)
-    written = text.decode(text.until_end(generated))
-    cut = _cut(written, job.stop)
-    return Result(text=written if cut is None else cut, **told)
+    def __post_init__(self) -> None:
+        known = {entry.name for kind in (GenerateOptions, InfillOptions) for entry in fields(kind)} - {*_OF_ONE_CALL}
+        for name in self.defaults.options:
+            if name not in known:
+                raise CheckpointError(
+                    f"generation_config.json of {self.name!r} sets the option {name!r}, which has no default. "
+                    f"Choose from: {', '.join(sorted(known))}."
+                )
+        try:
+            for kind in (GenerateOptions, InfillOptions):
+                self._options(kind, {}, 0)
+        except SettingsError as error:
+            raise CheckpointError(f"generation_config.json of {self.name!r}: {error}") from error
+
+    def strategy(self, strategy: AnyStrategy) -> Strategy:
+        """A strategy given as an object or by name, or the model's own: SOAR unless its checkpoint says otherwise."""
+        if strategy is None and self.defaults.strategy is not None:
+            return make_strategy(self.defaults.strategy, **self.defaults.settings)
+        return as_strategy(strategy)
+
+    def _options(self, kind: type[_Kind], keywords: Mapping[str, Any], place: int, sample: int = 0) -> _Kind:
+        own = {entry.name for entry in fields(kind)}
+        defaults = {name: value for name, value in self.defaults.options.items() if name in own}
+        return make_options(kind, {**defaults, **keywords}, place, sample)
+
+    def check_generate(self, keywords: Mapping[str, Any]) -> None:
+        """Raise what is wrong with these keywords for every prompt."""
+        self.need_text()
+        self._options(GenerateOptions, keywords, 0)
+
+    def check_infill(self, keywords: Mapping[str, Any]) -> None:
+        """Raise what is wrong with these keywords for every template."""
+        self.need_text()
+        self._options(InfillOptions, keywords, 0)
+
+    def generate(
+        self, prompt: Prompt, strategy: AnyStrategy, keywords: Mapping[str, Any], place: int = 0, sample: int = 0
+    ) -> Job:
+        """A prompt and the masks that continue it."""
+        text, facts = self.need_text(), self.facts
+        options = self._options(GenerateOptions, keywords, place, sample)
+        before, after = self._encoded(prompt, options)
+        if options.length is not None and isinstance(prompt, str) and not options.chat and options.add_special_tokens:
+            before, after = _framed(text, facts, prompt)
+        if options.truncate_prompt and facts.context is not None:
+            before = _last(before, facts.context - options.max_new_tokens - len(after), facts.context)
+        length, most = options.max_new_tokens, None
+        if options.length is not None:
+            length, most = options.length, options.max_new_tokens
+        canvas = [*before, *[facts.mask_id] * length, *after]
+        fill = range(len(before), len(before) + length)
+        return Job(Request(canvas, fill, self.strategy(strategy), options, options.stop, most), len(before))
+
+    def infill(
+        self, template: str | Template, strategy: AnyStrategy, keywords: Mapping[str, Any], place: int = 0
+    ) -> Job:
+        """A template with masks in its blanks.
+
+        1. A text that continues after its last blank cannot end inside one, so end tokens are not offered there; one
+           that doubles as delete is, while the length is free.
+        2. A model with expand and delete tokens reads whole texts, from BOS to EOS, as DreamOn does: without the EOS it
+           could not know that a text ends right after a blank.
+        """
+        text, facts = self.need_text(), self.facts
+        options = self._options(InfillOptions, keywords, place)
+        if isinstance(template, str):
+            template = Template.parse(template, options.length)
+        if not isinstance(template, Template):
+            raise PromptError(f"A template is a string with {{blank}} in it, or a Template, not {template!r}.")
+        max_length = self._max_length(options, template, "max_length" in keywords)
+        if template.pieces[-1].strip():
+            ends = [token for token in facts.end_ids if max_length is None or token != facts.delete_id]
+            suppressed = (*options.suppress_tokens, *ends)
+            options = self._options(InfillOptions, {**keywords, "suppress_tokens": suppressed}, place)
+        ids, after = _framed(text, facts, template.pieces[0])
+        first = len(ids)
+        fill: list[int] = []
+        for length, piece in zip(template.lengths, template.pieces[1:], strict=True):
+            fill += range(len(ids), len(ids) + length)
+            between = text.encode(piece, framed=False)[0]
+            ids += [facts.mask_id] * length + between
+            if not between and len(fill) < sum(template.lengths):
+                raise PromptError("Two blanks are side by side with no text between them; make them one.")
+        request = Request([*ids, *after], fill, self.strategy(strategy), options, max_length=max_length)
+        return Job(request, first, template=template)
+
+    def _max_length(self, options: InfillOptions, template: Template, given: bool) -> int | None:
+        """How far blanks may grow; None if their length is fixed."""
+        variable = self.facts.expand_id is not None and self.facts.delete_id is not None and not options.fixed
+        if not variable:
+            if given and options.max_length is not None:
+                why = "fixed=True was given" if options.fixed else "this model has no expand and delete tokens"
+                raise SettingsError(f"max_length says how far a blank may grow, but {why}; leave it out.")
+            return None
+        return options.max_length if options.max_length is not None else max(MAX_LENGTH, *template.lengths)
+
+    def canvas(
+        self, ids: list[int], fill: list[int], strategy: AnyStrategy, keywords: Mapping[str, Any], place: int = 0
+    ) -> Job:
+        """A canvas of token ids with the positions to fill."""
+        request = Request(ids, sorted(set(fill)), self.strategy(strategy), self._options(Options, keywords, place))
+        return Job(request, min(fill, default=len(ids)), whole_canvas=True)
+
+    def _encoded(self, prompt: Prompt, options: GenerateOptions) -> tuple[list[int], list[int]]:
+        text = self.need_text()
+        if isinstance(prompt, str) and not options.chat:
+            return text.encode(prompt, options.add_special_tokens)
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        if not is_conversation(messages):
+            raise PromptError(
+                f"A prompt is a string or a list of messages with 'role' and 'content', not {type(prompt).__name__}."
+            )
+        if not text.has_chat_template:
+            raise PromptError(f"{self.name!r} has no chat template; give plain text and leave out chat.")
+        return text.encode_chat(messages)
+
+    def result(self, job: Job, decoding: Decoding) -> Result:
+        blanks = [[decoding.tokens[place] for place in blank] for blank in decoding.blanks]
+        texts = [blank[:length] for blank, length in zip(blanks, decoding.lengths, strict=True)]
+        tokens = [token for part in texts for token in part]
+        written = ""
+        if self.text is not None and job.template is None:
+            written, tokens = self._cut(tokens, job.request.stop)
+        sure = [
+            decoding.confidence[place]
+            for blank, length in zip(decoding.blanks, decoding.lengths, strict=True)
+            for place in blank[:length]
+        ]
+        generated = [token for blank in blanks for token in blank]
+        around = len(decoding.tokens) - len(generated)
+        seed = job.request.options.seed
+        assert seed is not None
+        values: dict[str, Any] = {
+            "token_ids": list(decoding.tokens) if job.whole_canvas else generated,
+            "tokens": tokens,
+            "token_confidence": sure[: len(tokens)],
+            "steps": decoding.steps,
+            "forwards": decoding.forwards,
+            "tokens_per_forward": decoding.written / max(decoding.forwards, 1),
+            "mean_confidence": decoding.mean_confidence,
+            "finish_reason": decoding.finish_reason,
+            "trace": decoding.trace,
+            "prompt_length": job.first,
+            "seed": seed,
+            "usage": {
+                "prompt_tokens": around,
+                "completion_tokens": len(tokens),
+                "total_tokens": around + len(tokens),
+                "steps": decoding.steps,
+                "forwards": decoding.forwards,
+            },
+        }
+        if job.template is None or self.text is None:
+            return Result(text=written, **values)
+        filled = [self.text.decode(part) for part in texts]
+        return Infilling(text="".join(filled), blanks=filled, whole=job.template.filled(filled), **values)
+
+    def _cut(self, tokens: list[int], stops: Sequence[str]) -> tuple[str, list[int]]:
+        """The text before the first stop string, and the fewest leading tokens that have all of it."""
+        text = self.need_text()
+        written = text.decode(tokens)
+        kept = cut(written, stops)
+        if kept is None:
+            return written, tokens
+        count = len(tokens)
+        while count and text.decode(tokens[: count - 1]).startswith(kept):
+            count -= 1
+        return kept, tokens[:count]
+
+    def event(self, job: Job, step: StepEvent, forwards: int) -> Event:
+        """A step of the engine as users see it; ``forwards`` counts those of all steps so far."""
+        best = step.best
+        assert best is not None
+        fill = np.flatnonzero(best.blank >= 0)
+        tokens, masked = best.tokens[fill].tolist(), best.open[fill].tolist()
+        result = None if step.decoding is None else self.result(job, step.decoding)
+        return Event(
+            step=step.record.step if step.record is not None else 0,
+            forwards=forwards,
+            text=result.text if result is not None else self._partial_text(tokens, masked),
+            token_ids=tokens,
+            masked=masked,
+            confidence=[None if np.isnan(sure) else float(sure) for sure in best.confidence[fill]],
+            positions=fill.tolist(),
+            blanks=best.blank[fill].tolist(),
+            record=step.record,
+            result=result,
+        )
+
+    def _partial_text(self, tokens: Sequence[int], masked: Sequence[bool]) -> str:
+        text = self.need_text()
+        edges = [0, *(np.flatnonzero(np.diff(masked)) + 1).tolist(), len(tokens)]
+        runs = [(low, high) for low, high in pairwise(edges) if low < high]
+        return "".join(MASK_SIGN * (high - low) if masked[low] else text.decode(tokens[low:high]) for low, high in runs)
+
+    def need_text(self) -> Text:
+        if self.text is None:
+            raise NoTokenizer(
+                f"{self.name!r} has no tokenizer files, so it cannot read or write text. "
+                "Add them to the folder, or use decode() with token ids."
+            )
+        return self.text
 
 
 def is_conversation(prompt: Any) -> bool:
@@ -168,79 +269,19 @@ def is_conversation(prompt: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class GenerateSettings:
-    """What :class:`GenerateOptions` says beyond the options of a request."""
-
-    max_new_tokens: int = 128
-    stop: tuple[str, ...] = ()
-    chat: bool = False
-    add_special_tokens: bool = True
-    truncate_prompt: bool = False
-    length: int | None = None
-
-    def __post_init__(self) -> None:
-        checks.whole_number("max_new_tokens", self.max_new_tokens, 1)
-        if self.length is not None:
-            checks.whole_number("length", self.length, 1)
-            if self.length > self.max_new_tokens:
-                raise SettingsError(f"length is {self.length}, more than max_new_tokens, {self.max_new_tokens}.")
-        given: Any = self.stop or ()
-        stops = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-        if not all(isinstance(one, str) and one for one in stops):
-            raise SettingsError(f"stop must be a non-empty string or a list of them, not {given!r}.")
-        object.__setattr__(self, "stop", stops)
-
-
-def generate_settings(options: GenerateOptions, place: int) -> tuple[GenerateSettings, Options]:
-    """The settings of the text, and the options of the request at this place of a list."""
-    own = [entry.name for entry in fields(GenerateSettings)]
-    given: dict[str, Any] = dict(options)
-    settings = GenerateSettings(**{name: given.pop(name) for name in own if name in given})
-    return settings, checked_options(given, place, also=own)
-
-
-def checked_options(given: Mapping[str, Any], place: int, also: Sequence[str] = ()) -> Options:
-    """The options of one request; a list of seeds has one for each."""
-    known = [field.name for field in fields(Options)]
-    for name in given:
-        if name not in known:
-            raise UnknownName("option", name, [*known, *also])
-    seed = given.get("seed", 0)
-    if isinstance(seed, Sequence) and not isinstance(seed, str):
-        if place >= len(seed):
-            raise SettingsError(f"seed has {len(seed)} entries, too few for the prompts; give one number or one each.")
-        return Options(**{**given, "seed": seed[place]})
-    return Options(**given)
+def blank_between(prefix: str, suffix: str, keywords: Mapping[str, Any]) -> Template:
+    """One blank of the length that the keywords of an infilling give it."""
+    return Template.between(prefix, suffix, keywords.get("length", DEFAULT_LENGTH))
 
 
 def _last(ids: list[int], room: int, context: int) -> list[int]:
-    """The end of a prompt that has room; all of it where that is none at all, to be refused as too long."""
+    """As much of the end of a prompt as there is room for; all of it if there is none, to be refused as too long."""
     if len(ids) <= room or room < 1:
         return ids
     warnings.warn(f"Prompts too long for the model's context of {context} lose their beginning.", stacklevel=2)
     return ids[-room:]
 
 
-def _start(text: Text, facts: ModelFacts, piece: str) -> tuple[list[int], list[int]]:
-    """The ids of the first piece of a text with blanks, and what belongs behind the last."""
+def _framed(text: Text, facts: ModelFacts, piece: str) -> tuple[list[int], list[int]]:
+    """The ids of the first piece of a text with blanks, and those that belong after the last."""
     return text.encode(piece) if facts.expand_id is None else text.whole(piece)
-
-
-def _encoded(text: Text, name: str, prompt: Prompt, given: GenerateSettings) -> tuple[list[int], list[int]]:
-    if isinstance(prompt, str) and not given.chat:
-        return text.encode(prompt, given.add_special_tokens)
-    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    if not is_conversation(messages):
-        raise PromptError(
-            f"A prompt is a string or a list of messages with 'role' and 'content', not {type(prompt).__name__}."
-        )
-    if not text.has_chat_template:
-        raise PromptError(f"{name!r} has no chat template; give plain text and leave out chat.")
-    return text.encode_chat(messages)
-
-
-def _cut(text: str, stops: Sequence[str]) -> str | None:
-    """The text before the first stop string in it; None if it has none."""
-    found = [text.index(stop) for stop in stops if stop in text]
-    return text[: min(found)] if found else None

@@ -4,102 +4,158 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from contextlib import contextmanager
 from operator import index
-from typing import Any, TypeVar, Union, overload
+from typing import Any, overload
 
-import numpy as np
+import torch
 from typing_extensions import Unpack
 
+from soar_dlm import checks
 from soar_dlm.engine.engine import Engine
-from soar_dlm.engine.request import Request, StepEvent
+from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import NoTokenizer, PromptError, SoarError, UnknownName
-from soar_dlm.jobs import (
-    DecodeOptions,
-    GenerateOptions,
-    InfillOptions,
-    Job,
-    Message,
-    Prompt,
-    checked_options,
-    generate_job,
-    generate_settings,
-    infill_job,
-    is_conversation,
-    result_of,
-)
+from soar_dlm.errors import PromptError, SettingsError, SoarError, UnknownName
+from soar_dlm.jobs import AnyStrategy, Job, Jobs, Message, Prompt, blank_between, is_conversation
 from soar_dlm.models.loading import Checkpoint, load_checkpoint
-from soar_dlm.models.text import Text
+from soar_dlm.options import DecodeKeywords, GenerateKeywords, InfillKeywords
 from soar_dlm.results import Event, Infilling, Result
-from soar_dlm.search.catalogue import as_strategy
+from soar_dlm.search.catalogue import make_strategy
 from soar_dlm.search.strategy import Strategy
-from soar_dlm.template import DEFAULT_LENGTH, Template
-
-AnyStrategy = Union[Strategy, str, None]
-_Given = TypeVar("_Given")
-
-MASK_SIGN = "░"
-"""How a position that is still masked reads in the text of an :class:`Event`."""
+from soar_dlm.template import Template
 
 
 class LM:
-    """A diffusion language model ready to write. Made by :func:`load`."""
+    """A diffusion language model ready to write. Made by :func:`load`.
+
+    Where a call leaves out the strategy or an option, the checkpoint's own default applies if it has one
+    (``lm.defaults``), and the library's otherwise.
+    """
 
     def __init__(self, checkpoint: Checkpoint, engine: EngineSettings | None = None) -> None:
         self.name, self.family, self.model = checkpoint.name, checkpoint.family, checkpoint.model
-        self.revision = checkpoint.revision
-        self._text = checkpoint.text
+        self.revision, self.defaults = checkpoint.revision, checkpoint.defaults
         self.engine_settings = engine or EngineSettings()
+        self._jobs = Jobs(self.name, self.model.facts, checkpoint.text, self.defaults)
 
     def __repr__(self) -> str:
-        return f"<LM {self.name!r}, {self.family.title}, on {self.model.device}>"
+        return f"<LM {self.name!r}, {self.family.title}, on {self.device}>"
 
     @property
     def tokenizer(self) -> Any:
         """The transformers tokenizer, or None."""
-        return self._text.tokenizer if self._text is not None else None
+        return self._jobs.text.tokenizer if self._jobs.text is not None else None
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def context(self) -> int | None:
+        """The longest canvas, prompt included; None if there is no limit."""
+        return self.model.facts.context
+
+    @property
+    def mask_token_id(self) -> int:
+        return self.model.facts.mask_id
+
+    @property
+    def end_token_ids(self) -> tuple[int, ...]:
+        """The tokens that end a text; the first is the EOS."""
+        return self.model.facts.end_ids
+
+    def strategy(self, name: str | None = None, **settings: Any) -> Strategy:
+        """A strategy by name, or the model's default one, with these settings."""
+        if name is not None or self.defaults.strategy is None:
+            return make_strategy(name or "soar", **settings)
+        return make_strategy(self.defaults.strategy, **{**self.defaults.settings, **settings})
 
     @overload
-    def generate(self, prompt: str, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]) -> Result: ...
-    @overload
     def generate(
-        self, prompt: list[Message], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
+        self,
+        prompt: str | list[Message],
+        strategy: AnyStrategy = None,
+        *,
+        progress: bool = False,
+        **options: Unpack[GenerateKeywords],
     ) -> Result: ...
     @overload
     def generate(
-        self, prompt: list[str] | list[list[Message]], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
+        self,
+        prompt: list[str] | list[list[Message]],
+        strategy: AnyStrategy = None,
+        *,
+        progress: bool = False,
+        **options: Unpack[GenerateKeywords],
     ) -> list[Result]: ...
+    @overload
+    def generate(
+        self,
+        prompt: Any,
+        strategy: AnyStrategy = None,
+        *,
+        n: int,
+        progress: bool = False,
+        **options: Unpack[GenerateKeywords],
+    ) -> Any: ...
 
-    def generate(self, prompt: Any, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]) -> Any:
+    def generate(
+        self,
+        prompt: Any,
+        strategy: AnyStrategy = None,
+        *,
+        n: int | None = None,
+        progress: bool = False,
+        **options: Unpack[GenerateKeywords],
+    ) -> Any:
         """Continue a text, a conversation (a list of messages), or a list of these: a Result, or a list of them.
 
-        All prompts are checked before the first is decoded.
+        With ``n``, each prompt gets a list of that many results; sample i starts from ``seed`` + i. All prompts are
+        checked before the first is decoded. ``progress`` shows a bar.
         """
         single = isinstance(prompt, str) or is_conversation(prompt)
         if not single and (not isinstance(prompt, Iterable) or isinstance(prompt, Mapping)):
             raise PromptError(f"generate takes a string, a list of messages, or a list of these, not {prompt!r}.")
-        jobs = [self._job(one, strategy, options, place) for place, one in enumerate([prompt] if single else prompt)]
-        results = self._run(jobs)
+        samples = _samples(n)
+        jobs = [
+            self._jobs.generate(one, strategy, options, place, sample)
+            for place, one in enumerate([prompt] if single else prompt)
+            for sample in range(samples)
+        ]
+        _check_samples(jobs, samples)
+        results: list[Any] = self._run(jobs, progress)
+        if n is not None:
+            results = [results[start : start + n] for start in range(0, len(results), n)]
         return results[0] if single else results
 
     def generate_as_completed(
-        self, prompts: Iterable[Prompt], strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
-    ) -> Iterator[tuple[int, Result | SoarError]]:
-        """Continue many prompts; yields (index, result) as each is done, or (index, error) for one that fails.
+        self,
+        prompts: Iterable[Prompt],
+        strategy: AnyStrategy = None,
+        *,
+        n: int | None = None,
+        **options: Unpack[GenerateKeywords],
+    ) -> Iterator[tuple[int, Any]]:
+        """Continue many prompts; yields (index, result) as each is done, or (index, SoarError) for one that fails.
 
-        Prompts are taken from the iterable as there is room in the batch, so it may be long or slow.
+        Prompts are taken from the iterable as there is room in the batch, so it may be long or slow. With ``n`` the
+        result is a list of that many.
         """
-        generate_settings(options, 0)  # what is wrong for every prompt is raised, not yielded
-        chosen = as_strategy(strategy)
-        self._need_text()
-        return self._as_completed(prompts, lambda prompt, place: self._job(prompt, chosen, options, place))
+        self._jobs.check_generate(options)  # what is wrong for every prompt is raised, not yielded
+        chosen, samples = self._jobs.strategy(strategy), _samples(n)
+
+        def make(prompt: Prompt, place: int, sample: int) -> Job:
+            job = self._jobs.generate(prompt, chosen, options, place, sample)
+            _check_samples([job], samples)
+            return job
+
+        return self._as_completed(prompts, make, n)
 
     def stream(
-        self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateOptions]
+        self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateKeywords]
     ) -> Iterator[Event]:
         """Continue one text, yielding an :class:`Event` per step; the last one carries the result."""
-        return self._stream(self._job(prompt, strategy, options, 0))
+        return self._stream(self._jobs.generate(prompt, strategy, options))
 
     def decode(
         self,
@@ -107,13 +163,13 @@ class LM:
         strategy: AnyStrategy = None,
         *,
         fill: Sequence[Sequence[int]] | None = None,
-        **options: Unpack[DecodeOptions],
+        progress: bool = False,
+        **options: Unpack[DecodeKeywords],
     ) -> list[Result]:
-        """Fill canvases of token ids; ``fill`` names the positions of each, by default where it holds the mask id.
+        """Fill canvases of token ids; ``fill`` lists the positions of each, by default where it holds the mask id.
 
         Blocks are counted from the first such position. ``token_ids`` of a result is the whole canvas.
         """
-        chosen = as_strategy(strategy)
         rows = _listed(canvases, "decode takes a list of canvases")
         places = None if fill is None else _listed(fill, "fill takes a list of positions for each canvas")
         if places is not None and len(places) != len(rows):
@@ -121,125 +177,143 @@ class LM:
         jobs = []
         for place, canvas in enumerate(rows):
             ids = _whole_numbers(canvas, "decode takes a list of canvases, each a list of token ids")
-            masked = [at for at, token in enumerate(ids) if token == self.model.facts.mask_id]
+            masked = [at for at, token in enumerate(ids) if token == self.mask_token_id]
             named = masked if places is None else _whole_numbers(places[place], "fill takes a list of positions each")
-            request = Request(ids, sorted(set(named)), chosen, checked_options(dict(options), place))
-            jobs.append(Job(request, min(named, default=len(ids)), whole_canvas=True))
-        return self._run(jobs)
+            jobs.append(self._jobs.canvas(ids, named, strategy, options, place))
+        return self._run(jobs, progress)
 
     @overload
     def infill(
-        self, prefix: str, suffix: str, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+        self, prefix: str, suffix: str, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> Infilling: ...
     @overload
     def infill(
-        self, prefix: list[str], suffix: list[str], strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+        self, prefix: list[str], suffix: list[str], strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> list[Infilling]: ...
 
-    def infill(self, prefix: Any, suffix: Any, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]) -> Any:
-        """Write what stands between two texts, or between the texts of two lists."""
+    def infill(self, prefix: Any, suffix: Any, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]) -> Any:
+        """Write what is missing between two texts, or between the texts of two lists."""
         if isinstance(prefix, str) and isinstance(suffix, str):
-            return self.infill_template(_between(prefix, suffix, options), strategy, **options)
+            return self.infill_template(blank_between(prefix, suffix, options), strategy, **options)
         wanted = "infill takes two strings or two lists of strings"
-        before, behind = _listed(prefix, wanted), _listed(suffix, wanted)
-        if len(before) != len(behind):
-            raise PromptError(f"There are {len(before)} prefixes and {len(behind)} suffixes; give one of each.")
-        templates = [_between(*pair, options) for pair in zip(before, behind, strict=True)]
+        before, after = _listed(prefix, wanted), _listed(suffix, wanted)
+        if len(before) != len(after):
+            raise PromptError(f"There are {len(before)} prefixes and {len(after)} suffixes; give one of each.")
+        templates = [blank_between(*pair, options) for pair in zip(before, after, strict=True)]
         return self.infill_template(templates, strategy, **options)
 
     @overload
     def infill_template(
-        self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+        self,
+        template: str | Template,
+        strategy: AnyStrategy = None,
+        *,
+        progress: bool = False,
+        **options: Unpack[InfillKeywords],
     ) -> Infilling: ...
     @overload
     def infill_template(
         self,
         template: list[str] | list[Template],
         strategy: AnyStrategy = None,
-        **options: Unpack[InfillOptions],
+        *,
+        progress: bool = False,
+        **options: Unpack[InfillKeywords],
     ) -> list[Infilling]: ...
 
-    def infill_template(self, template: Any, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]) -> Any:
+    def infill_template(
+        self,
+        template: Any,
+        strategy: AnyStrategy = None,
+        *,
+        progress: bool = False,
+        **options: Unpack[InfillKeywords],
+    ) -> Any:
         """Fill the blanks of a text, or of each text of a list; a blank is written ``{blank}`` or ``{blank:8}``."""
         single = isinstance(template, (str, Template))
         many = [template] if single else _listed(template, "infill_template takes a text with blanks or a list of them")
-        results = self._run([self._infill_job(one, strategy, options, place) for place, one in enumerate(many)])
+        jobs = [self._jobs.infill(one, strategy, options, place) for place, one in enumerate(many)]
+        results = self._run(jobs, progress)
         return results[0] if single else results
 
     def infill_as_completed(
-        self, templates: Iterable[str | Template], strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
-    ) -> Iterator[tuple[int, Result | SoarError]]:
-        """Fill the blanks of many texts; yields (index, result) as each is done, or (index, error)."""
-        chosen = as_strategy(strategy)
-        self._need_text()
-        return self._as_completed(templates, lambda one, place: self._infill_job(one, chosen, options, place))
+        self, templates: Iterable[str | Template], strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
+    ) -> Iterator[tuple[int, Any]]:
+        """Fill the blanks of many texts; yields (index, result) as each is done, or (index, SoarError)."""
+        self._jobs.check_infill(options)
+        chosen = self._jobs.strategy(strategy)
+        return self._as_completed(templates, lambda one, place, _: self._jobs.infill(one, chosen, options, place))
 
     def stream_infill(
-        self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillOptions]
+        self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> Iterator[Event]:
         """Fill the blanks of one text, yielding an :class:`Event` per step; the last one carries the result."""
-        return self._stream(self._infill_job(template, strategy, options, 0))
+        return self._stream(self._jobs.infill(template, strategy, options))
 
     def encode(self, prompt: str, add_special_tokens: bool = True) -> tuple[list[int], list[int]]:
-        """Ids of a prompt as ``generate`` has them, and those behind the text that continues it, such as [SEP]."""
-        return self._need_text().encode(prompt, add_special_tokens)
+        """Ids of a prompt as ``generate`` has them, and those after the text that continues it, such as [SEP]."""
+        return self._jobs.need_text().encode(prompt, add_special_tokens)
 
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Each id as text of its own, special tokens included."""
-        text = self._need_text()
+        text = self._jobs.need_text()
         return [text.decode([token], keep_special=True) for token in token_ids]
 
-    def _run(self, jobs: Sequence[Job]) -> list[Result]:
-        engine = Engine(self.model, self.engine_settings)
+    def engine(self) -> Engine:
+        """A new engine for this model, for requests that come and go."""
+        text = self._jobs.text
+        return Engine(self.model, self.engine_settings, decode=None if text is None else text.decode)
+
+    def _run(self, jobs: Sequence[Job], progress: bool = False) -> list[Any]:
+        engine = self.engine()
         tickets = {engine.add(job.request): place for place, job in enumerate(jobs)}
         results: dict[int, Result] = {}
-        for event in engine.run():
-            if event.error is not None:
-                raise event.error
-            if event.decoding is not None:
-                place = tickets[event.ticket]
-                results[place] = result_of(jobs[place], event.decoding, self._text)
+        with _bar(len(jobs), progress) as advance:
+            for event in engine.run():
+                if event.error is not None:
+                    raise event.error
+                if event.decoding is not None:
+                    place = tickets[event.ticket]
+                    results[place] = self._jobs.result(jobs[place], event.decoding)
+                    advance()
         return [results[place] for place in range(len(jobs))]
 
     def _as_completed(
-        self, texts: Iterable[_Given], make: Callable[[_Given, int], Job]
-    ) -> Iterator[tuple[int, Result | SoarError]]:
-        engine = Engine(self.model, self.engine_settings)
-        running: dict[int, tuple[int, Job]] = {}
-        source = enumerate(texts)
-        exhausted = False
-        while running or not exhausted:
-            while engine.hungry and not exhausted:
-                following = next(source, None)
-                if following is None:
-                    exhausted = True
-                    break
-                place, given = following
-                try:
-                    job = make(given, place)
-                    running[engine.add(job.request)] = (place, job)
-                except SoarError as error:
-                    yield place, error
-            for event in engine.step():
-                if event.decoding is not None:
-                    place, job = running.pop(event.ticket)
-                    yield place, result_of(job, event.decoding, self._text)
-                elif event.error is not None:
-                    yield running.pop(event.ticket)[0], event.error
+        self, items: Iterable[Any], make: Callable[[Any, int, int], Job], n: int | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        samples = n or 1
+        jobs: dict[int, Job] = {}
+        done: dict[int, dict[int, Result]] = {}
+        failed: set[int] = set()
 
-    def _job(self, prompt: Prompt, strategy: AnyStrategy, options: GenerateOptions, place: int) -> Job:
-        chosen = as_strategy(strategy)
-        return generate_job(self._need_text(), self.model.facts, self.name, prompt, chosen, options, place)
+        def requests() -> Iterator[Request | SoarError]:
+            for place, item in enumerate(items):
+                for sample in range(samples):
+                    try:
+                        job = make(item, place, sample)
+                    except SoarError as error:
+                        yield error
+                    else:
+                        jobs[place * samples + sample] = job
+                        yield job.request
 
-    def _infill_job(self, template: str | Template, strategy: AnyStrategy, options: InfillOptions, place: int) -> Job:
-        if isinstance(template, str):
-            template = Template.parse(template, options.get("length", DEFAULT_LENGTH))
-        if not isinstance(template, Template):
-            raise PromptError(f"A template is a string with {{blank}} in it, or a Template, not {template!r}.")
-        return infill_job(self._need_text(), self.model.facts, template, as_strategy(strategy), options, place)
+        for event in self.engine().run(requests()):
+            place, sample = divmod(event.ticket, samples)
+            if event.error is not None:
+                jobs.pop(event.ticket, None)
+                if place not in failed:
+                    failed.add(place)
+                    yield place, event.error
+            elif event.decoding is not None:
+                found = done.setdefault(place, {})
+                found[sample] = self._jobs.result(jobs.pop(event.ticket), event.decoding)
+                if len(found) == samples:
+                    results = [found[number] for number in range(samples)]
+                    del done[place]
+                    yield place, results[0] if n is None else results
 
     def _stream(self, job: Job) -> Iterator[Event]:
-        engine = Engine(self.model, self.engine_settings)
+        engine = self.engine()
         engine.add(job.request)
         return self._events(job, engine)
 
@@ -249,41 +323,31 @@ class LM:
             if event.error is not None:
                 raise event.error
             forwards += event.record.forwards if event.record is not None else 0
-            yield self._event(job, event, forwards)
-
-    def _event(self, job: Job, event: StepEvent, forwards: int) -> Event:
-        fill = np.flatnonzero(event.best.blank >= 0).tolist()
-        tokens, masked = event.best.tokens[fill].tolist(), event.best.open[fill].tolist()
-        result = result_of(job, event.decoding, self._text) if event.decoding is not None else None
-        return Event(
-            step=event.record.step if event.record is not None else 0,
-            forwards=forwards,
-            text=result.text if result is not None else self._partial_text(tokens, masked),
-            token_ids=tokens,
-            masked=masked,
-            positions=fill,
-            blanks=event.best.blank[fill].tolist(),
-            record=event.record,
-            result=result,
-        )
-
-    def _partial_text(self, tokens: Sequence[int], masked: Sequence[bool]) -> str:
-        text = self._need_text()
-        edges = [0, *(np.flatnonzero(np.diff(masked)) + 1).tolist(), len(tokens)]
-        runs = [(low, high) for low, high in pairwise(edges) if low < high]
-        return "".join(MASK_SIGN * (high - low) if masked[low] else text.decode(tokens[low:high]) for low, high in runs)
-
-    def _need_text(self) -> Text:
-        if self._text is None:
-            raise NoTokenizer(
-                f"{self.name!r} has no tokenizer files, so it cannot read or write text. "
-                "Add them to the folder, or use decode() with token ids."
-            )
-        return self._text
+            yield self._jobs.event(job, event, forwards)
 
 
-def _between(prefix: str, suffix: str, options: InfillOptions) -> Template:
-    return Template.between(prefix, suffix, options.get("length", DEFAULT_LENGTH))
+@contextmanager
+def _bar(total: int, shown: bool) -> Iterator[Callable[[], Any]]:
+    checks.true_or_false("progress", shown)
+    if not shown:
+        yield lambda: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, unit="text", desc="decoding") as bar:
+        yield bar.update
+
+
+def _samples(n: int | None) -> int:
+    if n is None:
+        return 1
+    checks.whole_number("n", n, 1)
+    return n
+
+
+def _check_samples(jobs: Sequence[Job], samples: int) -> None:
+    if samples > 1 and any(job.request.options.temperature == 0 for job in jobs):
+        raise SettingsError(f"n={samples} at temperature 0 would give the same text each time; set a temperature.")
 
 
 def _listed(values: Any, wanted: str) -> list[Any]:

@@ -36,7 +36,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         self._discover()
-        if name not in self._loaders:
+        if not isinstance(name, str) or name not in self._loaders:
             raise UnknownName(self.kind, name, self._loaders)
         if name in self._contested:
             raise self._taken(name)

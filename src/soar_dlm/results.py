@@ -1,26 +1,34 @@
-"""What decoding gives back: a finished text, and the steps on the way to it."""
+"""What decoding returns: a finished text, and the steps on the way to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from soar_dlm.engine.request import FinishReason
 from soar_dlm.engine.trace import StepRecord, Trace
+
+MASK_SIGN = "░"
+"""How a position that is still masked reads in the text of an :class:`Event`."""
 
 
 @dataclass(frozen=True)
 class Result:
     """A finished text.
 
-    ``token_ids``: the generated ids, or the whole canvas from ``LM.decode``. ``forwards`` counts candidate evaluations,
-    ``steps`` denoising steps; ``tokens_per_forward`` is the tokens the model committed per evaluation (what an early
-    exit filled in does not count) and ``mean_confidence`` the mean confidence of all it committed. ``finish_reason`` is
-    "stop" at an end token or stop string, else "length". ``trace`` positions count from the start of the prompt, which
-    is ``prompt_length`` tokens long.
+    ``token_ids``: the generated ids, filler included, or the whole canvas from ``LM.decode``. ``tokens``: the ids of
+    the text alone, up to its end token or stop string; ``token_confidence``: the confidence in each of them.
+    ``forwards`` counts candidate evaluations, ``steps`` denoising steps; ``tokens_per_forward`` is the tokens the model
+    committed per evaluation (what an early exit filled in does not count) and ``mean_confidence`` the mean confidence
+    of everything it committed. ``finish_reason`` is "stop" at an end token or stop string, else "length". ``trace``
+    positions count from the start of the prompt, which is ``prompt_length`` tokens long; without ``trace=True`` it is
+    empty. ``seed`` is the one that sampling started from. ``usage`` counts tokens, steps and forwards.
     """
 
     text: str
     token_ids: list[int]
+    tokens: list[int]
+    token_confidence: list[float | None]
     steps: int
     forwards: int
     tokens_per_forward: float
@@ -28,6 +36,13 @@ class Result:
     finish_reason: FinishReason
     trace: Trace
     prompt_length: int
+    seed: int
+    usage: dict[str, int]
+
+    def to_dict(self, trace: bool = False) -> dict[str, Any]:
+        """All fields as plain JSON values; the trace only on request, as it is by far the largest."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "trace"}
+        return {**values, "trace": self.trace.to_json()} if trace else values
 
 
 @dataclass(frozen=True)
@@ -46,9 +61,9 @@ class Infilling(Result):
 class Event:
     """One denoising step as seen from outside: the best candidate so far.
 
-    ``token_ids``, ``masked``, their canvas ``positions`` and the ``blanks`` they belong to speak of the generated part;
-    ``text`` shows masked positions as ``soar_dlm.lm.MASK_SIGN``. ``record`` holds the whole beam. The last event has
-    the ``result``.
+    ``token_ids``, ``masked``, ``confidence``, their canvas ``positions`` and the ``blanks`` they belong to describe the
+    generated part; ``confidence`` is None where nothing was committed. ``text`` shows masked positions as
+    ``soar_dlm.results.MASK_SIGN``. ``record`` holds the whole beam. The last event has the ``result``.
     """
 
     step: int
@@ -56,7 +71,16 @@ class Event:
     text: str
     token_ids: list[int]
     masked: list[bool]
+    confidence: list[float | None]
     positions: list[int]
     blanks: list[int]
     record: StepRecord | None
     result: Result | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain JSON values."""
+        return {
+            **{entry.name: getattr(self, entry.name) for entry in fields(self)},
+            "record": None if self.record is None else asdict(self.record),
+            "result": None if self.result is None else self.result.to_dict(),
+        }

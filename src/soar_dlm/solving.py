@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from soar_dlm.errors import SettingsError, SoarError
-from soar_dlm.lm import LM, AnyStrategy
+from soar_dlm.jobs import AnyStrategy
+from soar_dlm.lm import LM
 from soar_dlm.results import Result
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task

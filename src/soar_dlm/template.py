@@ -6,17 +6,15 @@ import re
 from dataclasses import dataclass
 
 from soar_dlm import checks
-from soar_dlm.errors import PromptError
+from soar_dlm.errors import PromptError, SettingsError
+from soar_dlm.options import DEFAULT_LENGTH
 
-DEFAULT_LENGTH = 16
-"""How many masks a blank starts with where nothing else is said."""
-
-_BLANK = re.compile(r"\{\{blank(?::\d+)?\}\}|\{blank(?::(\d+))?\}")
+_SIGN = r"\{blank(?::(?P<length>\d{1,9}))?\}"
 
 
 @dataclass(frozen=True)
 class Template:
-    """``pieces`` of text with a blank between each two of them; ``lengths[i]`` masks are in blank i at the start."""
+    """``pieces`` of text with a blank between each two of them; blank i starts with ``lengths[i]`` masks."""
 
     pieces: tuple[str, ...]
     lengths: tuple[int, ...]
@@ -35,25 +33,42 @@ class Template:
         return cls((prefix, suffix), (length,))
 
     @classmethod
-    def parse(cls, text: str, length: int = DEFAULT_LENGTH) -> Template:
-        """A text in which ``{blank:8}`` is a blank of 8 masks and ``{blank}`` one of ``length``.
+    def parse(cls, text: str, length: int = DEFAULT_LENGTH, marker: str | None = None) -> Template:
+        """A text in which ``{blank:8}`` is a blank of 8 masks and ``{blank}``, or ``marker``, one of ``length``.
 
-        Other braces are text. Double braces, ``{{blank}}``, write the marker itself.
+        A sign alone on its line stands for the whole line, indentation and line break included. Other braces are text.
+        Double braces, ``{{blank}}``, write the sign itself.
         """
+        if marker == "":
+            raise SettingsError("The marker of a blank must not be empty.")
+        sign = _SIGN if marker is None else re.escape(marker)
+        escaped = r"(?P<escaped>\{\{blank(?::\d+)?\}\})|" if marker is None else ""
+        signs = re.compile(rf"{escaped}(?m:^[ \t]*(?:{sign})[ \t]*(?:\r?\n|\Z))|{_anonymous(sign)}")
         pieces, lengths, start, piece = [], [], 0, ""
-        for found in _BLANK.finditer(text):
+        for found in signs.finditer(text):
             piece += text[start : found.start()]
             start = found.end()
-            if found[0].startswith("{{"):
+            groups = found.groupdict()
+            if groups.get("escaped"):
                 piece += found[0][1:-1]
                 continue
+            given = groups.get("length") or groups.get("inline")
             pieces.append(piece)
-            lengths.append(length if found[1] is None else int(found[1]))
+            lengths.append(length if given is None else int(given))
             piece = ""
         if not lengths:
-            raise PromptError("The template has no blank; mark one with {blank} or {blank:8}.")
+            raise PromptError(
+                "The template has no blank; mark one with {blank} or {blank:8}."
+                if marker is None
+                else f"The text does not contain the marker {marker!r}."
+            )
         return cls((*pieces, piece + text[start:]), tuple(lengths))
 
     def filled(self, texts: list[str]) -> str:
         """The whole text with ``texts`` in its blanks."""
         return self.pieces[0] + "".join(text + piece for text, piece in zip(texts, self.pieces[1:], strict=True))
+
+
+def _anonymous(sign: str) -> str:
+    """The same pattern with its group under another name, as a pattern may use a name only once."""
+    return sign.replace("?P<length>", "?P<inline>")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from threading import Lock, RLock
 
-from soar_dlm.engine.reader import Reader
-from soar_dlm.engine.request import LiveRequest, Request, StepEvent
+from soar_dlm.engine.live import LiveRequest
+from soar_dlm.engine.reader import Question, Reader
+from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.engine.stopping import Decode
+from soar_dlm.errors import SoarError
 from soar_dlm.models.masked_lm import MaskedLM
+from soar_dlm.search.candidate import Reading
 
 
 class Engine:
@@ -18,70 +23,103 @@ class Engine:
 
     1. waiting requests join, in the order they came, while the rows they may need fit in ``max_rows``;
     2. every live candidate of every live request is a row of one forward;
-    3. each request's search moves one step on and yields one event;
+    3. each request's search advances one step and yields one event;
     4. finished and failed requests leave.
 
     A request's result depends on nothing else in the batch; one that fails ends with an error event of its own.
+
+    Threads: :meth:`add`, :meth:`cancel`, ``busy`` and ``hungry`` may be called from any thread at any time, also while
+    another runs :meth:`step`. What they change takes effect at the start of the next step. Steps run one after the
+    other: a second thread that calls :meth:`step` waits for the first.
+
+    ``decode`` turns token ids into text; requests with stop strings need it.
     """
 
-    def __init__(self, model: MaskedLM, settings: EngineSettings | None = None) -> None:
+    def __init__(
+        self, model: MaskedLM, settings: EngineSettings | None = None, *, decode: Decode | None = None
+    ) -> None:
         self.model = model
         self.settings = settings or EngineSettings()
-        self._reader = Reader(model, self.settings.head_budget)
+        self._decode = decode
+        self._reader = Reader(model, self.settings)
         self._waiting: deque[LiveRequest] = deque()
         self._live: list[LiveRequest] = []
         self._tickets = 0
+        self._stepping = RLock()
+        self._lists = Lock()
+        """Guards the three above; held only to look at them or change them, never during a forward."""
 
     def add(self, request: Request) -> int:
-        """Queue a request and return its ticket, by which its events are known; bad requests are refused here."""
-        live = LiveRequest(self._tickets, request, self.model.facts)
-        self._tickets += 1
-        self._waiting.append(live)
+        """Queue a request and return its ticket, which identifies its events; bad requests are refused here."""
+        live = LiveRequest(-1, request, self.model.facts, self._decode)
+        with self._lists:
+            live.ticket = self._ticket()
+            self._waiting.append(live)
         return live.ticket
 
+    def _ticket(self) -> int:
+        self._tickets += 1
+        return self._tickets - 1
+
     def cancel(self, ticket: int) -> None:
-        """Drop a request; it takes part in no further step."""
-        self._waiting = deque(live for live in self._waiting if live.ticket != ticket)
-        self._live = [live for live in self._live if live.ticket != ticket]
+        """Drop a request: it takes part in no further step, and a step that is running reports nothing of it."""
+        with self._lists:
+            self._waiting = deque(live for live in self._waiting if live.ticket != ticket)
+            self._live = [live for live in self._live if live.ticket != ticket]
 
     @property
     def busy(self) -> bool:
-        return bool(self._waiting or self._live)
+        with self._lists:
+            return bool(self._waiting or self._live)
 
     @property
     def hungry(self) -> bool:
-        """Whether a further request could join the next step."""
-        return self._rows_of([*self._live, *self._waiting]) < self.settings.max_rows
+        """Whether another request could join the next step."""
+        with self._lists:
+            return sum(live.rows for live in (*self._live, *self._waiting)) < self.settings.max_rows
 
-    @staticmethod
-    def _rows_of(requests: Iterable[LiveRequest]) -> int:
-        """The most rows these requests can need in one forward."""
-        return sum(live.strategy.beam * (2 if live.options.cfg_scale else 1) for live in requests)
-
-    def _admit(self) -> Iterator[LiveRequest]:
-        while self._waiting:
-            if self._live and self._rows_of([*self._live, self._waiting[0]]) > self.settings.max_rows:
-                return
+    def _admit(self) -> list[LiveRequest]:
+        """Let waiting requests join while there is room; returns those with nothing to fill, which are done at once."""
+        done: list[LiveRequest] = []
+        rows = sum(live.rows for live in self._live)
+        while self._waiting and (not self._live or rows + self._waiting[0].rows <= self.settings.max_rows):
             live = self._waiting.popleft()
-            if live.finished:  # nothing to fill
-                yield live
+            if live.finished:
+                done.append(live)
             else:
                 self._live.append(live)
+                rows += live.rows
+        return done
 
     def step(self) -> list[StepEvent]:
         """One forward for all; the events of this step, one per request that took part."""
-        events = [StepEvent(live.ticket, live.beam[0], decoding=live.decoding()) for live in self._admit()]
-        asked = [live.questions() for live in self._live]
-        questions = [question for batch in asked for question in batch if question is not None]
-        readings = iter(self._reader.read(questions) if questions else ())
-        for live, batch in zip(self._live, asked, strict=True):
-            events.append(live.absorb([None if question is None else next(readings) for question in batch]))
-        gone = {event.ticket for event in events if event.final}
-        self._live = [live for live in self._live if live.ticket not in gone]
-        return events
+        with self._stepping:
+            with self._lists:
+                done, live = self._admit(), list(self._live)
+            events = [one.finish() for one in done]
+            asked = [one.questions() for one in live]
+            answers = self._answered([question for questions in asked for question in questions])
+            advanced = [
+                one.absorb([next(answers) for _ in questions]) for one, questions in zip(live, asked, strict=True)
+            ]
+            gone = {event.ticket for event in advanced if event.final}
+            with self._lists:
+                kept = {one.ticket for one in self._live}
+                self._live = [one for one in self._live if one.ticket not in gone]
+            return [*events, *(event for event in advanced if event.ticket in kept)]
 
-    def run(self, requests: Iterable[Request] = ()) -> Iterator[StepEvent]:
-        """Decode to the end, taking requests in as there is room; more may be added between events."""
+    def _answered(self, questions: list[Question | None]) -> Iterator[Reading | SoarError | None]:
+        """The answer to each question, None to None."""
+        real = [question for question in questions if question is not None]
+        answers = iter(self._reader.read(real) if real else ())
+        return (None if question is None else next(answers) for question in questions)
+
+    def run(self, requests: Iterable[Request | SoarError] = ()) -> Iterator[StepEvent]:
+        """Decode to the end, taking requests from the iterable as there is room; it may be long or slow.
+
+        Each takes one ticket, in order. One that is refused, or an error in its place, gives an error event; the
+        others continue. More may be added between events.
+        """
         source = iter(requests)
         exhausted = False
         while self.busy or not exhausted:
@@ -89,7 +127,14 @@ class Engine:
                 request = next(source, None)
                 if request is None:
                     exhausted = True
-                else:
+                    break
+                try:
+                    if isinstance(request, SoarError):
+                        raise request
                     self.add(request)
+                except SoarError as error:
+                    with self._lists:
+                        ticket = self._ticket()
+                    yield StepEvent(ticket, error=error)
             if self.busy:
                 yield from self.step()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from soar_dlm.errors import InputFileError
 from soar_dlm.search.candidate import Candidate, Mode
 
 
@@ -39,12 +41,12 @@ class BeamEntry:
             tokens=tuple(last.tokens.tolist()),
             confidence=tuple(last.confidence.tolist()),
             rank=rank,
-            left=int(candidate.open.sum()),
+            left=candidate.left,
             sizes=tuple(last.sizes.tolist()),
         )
 
     def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
-        """Position -> confidence after this step, given that of the parent: what stands right of an edit moves."""
+        """Position -> confidence after this step, given that of the parent; positions to the right of an edit move."""
         edits = sorted((at, size - 1) for at, size in zip(self.positions, self.sizes, strict=True) if size != 1)
         places = [at for at, _ in edits]
         shifts = [0, *accumulate(change for _, change in edits)]
@@ -94,9 +96,17 @@ class Trace:
         return [asdict(record) for record in self.steps]
 
     @classmethod
-    def from_json(cls, steps: Sequence[dict[str, Any]]) -> Trace:
-        def entry(raw: dict[str, Any]) -> BeamEntry:
-            lists = {name: tuple(raw[name]) for name in ("positions", "tokens", "confidence", "sizes")}
-            return BeamEntry(**{**raw, **lists})
+    def from_json(cls, source: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Trace:
+        """The trace of :meth:`to_json`, or of a line that ``soar generate --trace`` wrote, as text or parsed."""
+        try:
+            parsed = json.loads(source) if isinstance(source, (str, bytes)) else source
+            steps = parsed["trace"] if isinstance(parsed, Mapping) else parsed
+            return cls(tuple(_record(step) for step in steps))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {error}).") from error
 
-        return cls(tuple(StepRecord(s["step"], s["forwards"], tuple(map(entry, s["beam"]))) for s in steps))
+
+def _record(step: Mapping[str, Any]) -> StepRecord:
+    lists = ("positions", "tokens", "confidence", "sizes")
+    beam = (BeamEntry(**{**entry, **{name: tuple(entry[name]) for name in lists}}) for entry in step["beam"])
+    return StepRecord(step["step"], step["forwards"], tuple(beam))

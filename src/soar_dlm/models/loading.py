@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from soar_dlm.errors import (
     UnknownName,
     WeightsMismatch,
 )
+from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.embedded import embedded_folder, embedded_names
 from soar_dlm.models.facts import read_facts
 from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
@@ -60,6 +61,7 @@ class Checkpoint:
     model: TransformersLM
     text: Text | None
     revision: str | None = None
+    defaults: DecodingDefaults = field(default_factory=DecodingDefaults)
 
 
 def load_checkpoint(

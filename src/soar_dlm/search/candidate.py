@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +18,7 @@ Mode = Literal["start", "search", "parallel", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One forward pass of one candidate, at its masked positions in the active block; all arrays [W]."""
+    """What one forward says of one candidate at the masked positions read, left to right; all arrays [W]."""
 
     positions: Ints
     tokens: Ints
@@ -59,6 +60,7 @@ class Candidate:
     Masked positions are known by ``open`` and never by token id, so a prompt may contain the mask token.
     ``blank`` [L] is the number of the blank a position belongs to and ``block`` [L] that of its decoding block, both -1
     for text that stays as it is. ``expansions`` [B] counts how often each blank has expanded.
+    ``confidence`` [L] is that with which each token was committed, NaN where none was.
     ``score`` sums the mean confidence of each step; ``confidence_sum`` sums the confidence of each commit.
     ``committed`` counts commits, ``written`` those that wrote a token and did not change the length.
     """
@@ -68,6 +70,7 @@ class Candidate:
     blank: Ints
     block: Ints
     expansions: Ints
+    confidence: Floats
     score: float = 0.0
     steps: int = 0
     confidence_sum: float = 0.0
@@ -79,14 +82,16 @@ class Candidate:
         positions = reading.positions[proposal.picks]
         tokens = reading.tokens[proposal.picks]
         confidence = reading.confidence[proposal.picks]
-        canvas, still_open = self.tokens.copy(), self.open.copy()
+        canvas, still_open, sure = self.tokens.copy(), self.open.copy(), self.confidence.copy()
         canvas[positions] = tokens
         still_open[positions] = False
+        sure[positions] = confidence
         total = float(confidence.sum(dtype=np.float64))
         return replace(
             self,
             tokens=canvas,
             open=still_open,
+            confidence=sure,
             score=self.score + total / positions.size,
             steps=self.steps + 1,
             confidence_sum=self.confidence_sum + total,
@@ -95,15 +100,41 @@ class Candidate:
             last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions)),
         )
 
+    @property
+    def left(self) -> int:
+        """How many positions are still masked."""
+        return int(self.open.sum())
+
+    def window(self) -> Ints:
+        """The positions to read next: all open ones of the first block that has any."""
+        places: Ints = np.flatnonzero(self.open)
+        if places.size:
+            blocks = self.block[places]
+            places = places[blocks == blocks.min()]
+        return places
+
     def kept(self, origin: int) -> Candidate:
         """The same candidate one step later, when there was nothing for it to fill."""
         return replace(self, last=replace(_START, mode="kept", origin=origin))
 
     def filled(self, token: int) -> Candidate:
-        """Every open position takes ``token`` at no cost and no gain: the end of an early exit."""
+        """Every open position takes ``token`` at no cost and no gain: an early exit."""
         return replace(self, tokens=np.where(self.open, token, self.tokens), open=np.zeros_like(self.open))
 
     @property
     def key(self) -> tuple[bytes, bytes, bytes]:
         """Equal for candidates with the same canvas, the same open positions and the same blanks."""
         return self.tokens.tobytes(), self.open.tobytes(), self.blank.tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The candidates of a step, equal ones merged, best first: those just made and those kept because they are full.
+
+    ``previous`` is the best candidate of the step before. ``any_parallel`` says whether any candidate of this step,
+    also one that merged into a better one, came from parallel mode.
+    """
+
+    ranked: Sequence[Candidate]
+    previous: Candidate
+    any_parallel: bool

@@ -1,8 +1,8 @@
 """How sure the model is of each masked position: the paper's three unmasking metrics.
 
 This is the one vocabulary-sized part of the search, so it runs where the logits are and works in place.
-Confidence always speaks of the model's own distribution p = softmax(logits) and of the token that would be
-committed, so that a threshold keeps its meaning when tokens are sampled.
+Confidence is always that of the model's own distribution p = softmax(logits) in the token that would be committed, so
+a threshold keeps its meaning when tokens are sampled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from soar_dlm import checks
-from soar_dlm.errors import UnknownName
 
 BLOCK = 256
 """Columns per block in :func:`most_likely`; any value gives the same answer."""
@@ -25,7 +24,8 @@ BLOCK = 256
 class Metric:
     """A confidence and the range of values it can take.
 
-    ``measure(shifted [S, V], tokens [S]) -> [S]`` gets logits minus their row maximum and may overwrite them.
+    ``measure(shifted [S, V], tokens [S]) -> [S]`` gets logits minus their row maximum and may overwrite them. Banned
+    tokens have logits far below any other, so their probability is exactly 0. Greater values mean more confidence.
     """
 
     name: str
@@ -77,23 +77,11 @@ def _margin(shifted: Tensor, tokens: Tensor) -> Tensor:
 
 def _neg_entropy(shifted: Tensor, tokens: Tensor) -> Tensor:
     """sum_v p[v] log p[v], whichever token is chosen; 0 for a certain distribution."""
-    shifted.clamp_(min=-1e4)  # keeps 0 * log 0 at 0 for tokens far below the best
     weights = shifted.exp()
     total = weights.sum(-1)
     return weights.mul_(shifted).sum(-1) / total - total.log()
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric("probability", 0.0, 1.0, _probability),
-        Metric("margin", 0.0, 1.0, _margin),
-        Metric("neg_entropy", -math.inf, 0.0, _neg_entropy),
-    )
-}
-
-
-def get_metric(name: str) -> Metric:
-    if name not in METRICS:
-        raise UnknownName("metric", name, METRICS)
-    return METRICS[name]
+PROBABILITY = Metric("probability", 0.0, 1.0, _probability)
+MARGIN = Metric("margin", 0.0, 1.0, _margin)
+NEG_ENTROPY = Metric("neg_entropy", -math.inf, 0.0, _neg_entropy)

@@ -14,11 +14,11 @@ from soar_dlm.search.candidate import Candidate, Ints, Reading
 class Lengths:
     """The tokens that change a canvas's length, and ``most`` [B]: how many positions each blank may grow to.
 
-    A blank also expands at most ``most`` times in all, since deletes could otherwise make room for ever. So decoding
+    A blank also expands at most ``most`` times in total, since deletes could otherwise make room forever. So decoding
     ends: call the masked positions of a candidate plus twice the expansions it has left its debt. A token or a delete
-    takes one mask away; an expand adds one and spends an expansion; so every commit lowers the debt by one. A request
-    that starts with m masks takes at most m + 2 * sum(most) steps (with blocks: for each block its masks plus
-    2 * sum(most), as every candidate of the beam comes with expansions of its own).
+    removes a mask; an expand adds one and spends an expansion; so every commit lowers the debt by one. A candidate with
+    masks commits in every step, so a request that starts with m masks takes at most m + 2 * sum(most) steps, with
+    blocks as without.
     """
 
     expand_id: int
@@ -50,15 +50,16 @@ class Lengths:
         return picks[~np.isin(picks, dropped)]
 
     def applied(self, candidate: Candidate) -> Candidate:
-        """The canvas after its last commit, all edits made at once; what stands to the right of one moves."""
+        """The canvas after its last commit, all edits made at once; everything to the right of an edit moves."""
         positions, tokens = candidate.last.positions, candidate.last.tokens
         grown, gone = tokens == self.expand_id, tokens == self.delete_id
         if not (grown.any() or gone.any()):
             return candidate
         sizes = np.where(grown, 2, np.where(gone, 0, 1))
-        canvas, is_open = candidate.tokens.copy(), candidate.open.copy()
+        canvas, is_open, sure = candidate.tokens.copy(), candidate.open.copy(), candidate.confidence.copy()
         canvas[positions[grown]] = self.mask_id
         is_open[positions[grown]] = True
+        sure[positions[grown]] = np.nan
         copies = np.ones(canvas.size, dtype=np.int64)
         copies[positions] = sizes
         expansions = np.bincount(candidate.blank[positions[grown]], minlength=self.most.size)
@@ -68,6 +69,7 @@ class Lengths:
             open=np.repeat(is_open, copies),
             blank=np.repeat(candidate.blank, copies),
             block=np.repeat(candidate.block, copies),
+            confidence=np.repeat(sure, copies),
             expansions=candidate.expansions + expansions,
             written=candidate.written - int(grown.sum() + gone.sum()),
             last=replace(candidate.last, sizes=sizes),

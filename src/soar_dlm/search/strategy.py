@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,8 +11,8 @@ from typing_extensions import Self
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.search.candidate import Candidate, Floats, Proposal
-from soar_dlm.search.confidence import get_metric
+from soar_dlm.search.candidate import Candidate, Floats, Pool, Proposal
+from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.rules import PAPER, Rules
 from soar_dlm.search.subsets import best_subsets
 
@@ -22,7 +22,8 @@ class Strategy:
 
     In each step of a request:
 
-    1. Every candidate is run once; confidences c are read at its masked positions of the active block.
+    1. Every candidate is run once; confidences c are read at its masked positions: on the whole canvas, or in its own
+       first unfinished block. Candidates do not wait for each other at the end of a block.
     2. A candidate with a position of c > tau commits all such positions (parallel mode, eq. 12); any other
        proposes its K best n-subsets (search mode, eq. 9), n cut to what is left masked: :meth:`propose`.
     3. A candidate's score grows by the mean confidence of what it commits (eq. 6 and 7); its rank is its score
@@ -33,7 +34,8 @@ class Strategy:
     6. The mask token and suppressed tokens have probability 0 before confidences are read.
 
     A subclass is a frozen dataclass whose fields are the settings a user may give; what it does not offer keeps the
-    value below. Override :meth:`propose`, :meth:`rank` or :meth:`width` for rules that three numbers cannot say.
+    value below. Override :meth:`propose`, :meth:`rank` or :meth:`width` for rules that three numbers cannot express.
+    If one of them raises, or returns what cannot be done, its own request ends with a StrategyError and no other.
     """
 
     metric: str = "probability"
@@ -60,7 +62,7 @@ class Strategy:
         return filled
 
     def propose(self, confidence: Floats) -> list[Proposal]:
-        """Commits to try next, best first: confidences [W] of the open positions -> proposals."""
+        """Commits to try next, best first: confidences [W] of the positions read -> at least one proposal."""
         if self.threshold is not None:
             above = np.flatnonzero(confidence > self.threshold)
             if above.size:
@@ -72,7 +74,6 @@ class Strategy:
         """What the beam is sorted by; greater is better."""
         return self.rules.rank(candidate)
 
-    def width(self, new: Sequence[Candidate], previous: Candidate) -> int:
-        """How many candidates to keep, given the new ones best first and the best of the step before."""
-        collapsed = self.rules.collapses(new[: self.beam], previous)
-        return 1 if collapsed else self.beam
+    def width(self, pool: Pool) -> int:
+        """How many candidates to keep, from 1 to ``beam``."""
+        return 1 if self.rules.collapses(pool) else self.beam

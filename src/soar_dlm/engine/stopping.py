@@ -1,0 +1,50 @@
+"""Where a text ends: at an end token, or before a stop string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from soar_dlm.errors import SettingsError, StopError
+from soar_dlm.options import stop_strings
+from soar_dlm.search.candidate import Ints
+
+Decode = Callable[[Sequence[int]], str]
+"""Token ids to text."""
+
+
+class Stopping:
+    """The end tokens and stop strings of one request."""
+
+    def __init__(self, end_ids: Iterable[int], stops: Sequence[str], decode: Decode | None) -> None:
+        self._ends = np.array(sorted(set(end_ids)), dtype=np.int64)
+        self._stops = stop_strings(stops)
+        self._decode = decode
+        if self._stops and decode is None:
+            raise SettingsError("Stop strings need a tokenizer: make the engine with Engine(..., decode=...).")
+
+    def length(self, tokens: Ints) -> int:
+        """How many tokens come before the first end token: [L] -> 0 to L."""
+        ends = np.flatnonzero(np.isin(tokens, self._ends))
+        return int(ends[0]) if ends.size else tokens.size
+
+    def ended(self, tokens: Ints) -> bool:
+        """Whether the text of these tokens has an end token or a stop string in it."""
+        length = self.length(tokens)
+        if length < tokens.size:
+            return True
+        if not self._stops:
+            return False
+        assert self._decode is not None
+        try:
+            text = self._decode(tokens.tolist())
+            return cut(text, self._stops) is not None
+        except Exception as error:
+            raise StopError(f"The stop strings could not be checked; decode raised {error!r}.") from error
+
+
+def cut(text: str, stops: Sequence[str]) -> str | None:
+    """The text before the first stop string in it; None if it has none."""
+    found = [text.index(stop) for stop in stops if stop in text]
+    return text[: min(found)] if found else None
