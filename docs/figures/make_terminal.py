@@ -29,7 +29,12 @@ THEMES = {
 }
 
 STORY = "Eva wins 10 stickers. Eva finds 18 more stickers. Eva sells 3 stickers. How many stickers does Eva have now?"
-FUNCTION = 'def solve(xs):\n    """Keep the even numbers and return their sum."""\n{blank:40}    return total\n'
+FUNCTION = '''\
+def solve(xs):
+    """Keep the even numbers and return their sum."""
+{blank:32}
+    return total
+'''
 
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
 <style>
@@ -62,13 +67,14 @@ class Scene:
 def story() -> Scene:
     lm = soar.load("mini-llada")
     events = lm.stream(STORY + "\n", "soar", max_new_tokens=56)
-    return Scene(f'soar generate -m mini-llada -n 56 --watch "{STORY}"', lm, events, 4)
+    return Scene(f'soar generate -m mini-llada -n 56 --watch "{STORY}"', lm, events, 7)
 
 
 def function() -> Scene:
     lm = soar.load("mini-dreamon")
     template = soar.Template.parse(FUNCTION)
-    return Scene("soar infill -m mini-dreamon solve.py --watch", lm, lm.stream_infill(template), 2, template.pieces)
+    events = lm.stream_infill(template, "greedy")
+    return Scene("soar infill -m mini-dreamon -s greedy --watch solve.py", lm, events, 24, template.pieces)
 
 
 def draw(scene: Scene, width: int, height: int) -> None:

@@ -200,7 +200,8 @@ def joined(cells: Iterable[Cell]) -> Text:
 
 def folded(cells: Iterable[Cell], width: int) -> tuple[list[Text], list[int]]:
     """The cells as lines of at most ``width`` columns, and the numbers of the lines with something fresh on them."""
-    lines, fresh, used = [Text()], [], 0
+    lines, used = [Text()], 0
+    fresh: list[int] = []
     for cell in cells:
         for character in cell.text:
             taken = 0 if character == "\n" else cell_len(character)

@@ -19,6 +19,7 @@ from soar_dlm.options import GenerateOptions, make_options
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
+    from soar_dlm.results import Result
     from soar_dlm.search.strategy import Strategy
 
 HELP = "Type a message. /reset starts a new conversation; /exit or Ctrl-D leaves. Ctrl-C stops an answer."
@@ -129,9 +130,9 @@ class Conversation:
             if not shown_on(self._console):
                 print(text, flush=True)
             return text
-        text = self._lm.generate(messages, self._strategy, **self._options).text
-        print(text, flush=True)
-        return text
+        result: Result = self._lm.generate(messages, self._strategy, **self._options)
+        print(result.text, flush=True)
+        return result.text
 
 
 def _messages() -> Iterator[str]:

@@ -125,9 +125,7 @@ def _one(
         results = [show(lm, lm.stream(prompt, strategy, **decoding), strategy, console)]
         shown = output.is_stdout and shown_on(console)
     else:
-        found = (
-            lm.generate(prompt, strategy, **decoding) if n is None else lm.generate(prompt, strategy, n=n, **decoding)
-        )
+        found: Any = lm.generate(prompt, strategy, **decoding, **opt.given(n=n))
         results = found if isinstance(found, list) else [found]
     seconds = time.perf_counter() - started
     if not shown:
@@ -155,8 +153,9 @@ def _many(
     with _bar(console, writer.done, writer.done + len(lines)) as advance:
         for results in run_batch(lm, lines, writer, strategy, n, decoding):
             advance()
-            for result in results if totals is not None else ():
-                totals.add(result)
+            if totals is not None:
+                for result in results:
+                    totals.add(result)
     if totals is not None:
         console.print(totals.table(time.perf_counter() - started))
     if writer.failed:

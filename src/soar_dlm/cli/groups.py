@@ -78,7 +78,8 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 def _from_field(entry: Field[Any], hint: Any, panel: str) -> inspect.Parameter:
     assert entry.default is not MISSING, f"{entry.name} needs a default to be an option"
     plain, optional = _plain(hint)
-    default, text, more = entry.default, entry.metadata["help"], {}
+    default, text = entry.default, entry.metadata["help"]
+    more: dict[str, Any] = {}
     if optional and default is not None:  # None is a choice of its own, not the absence of one
         more, text = {"parser": _number_or_random, "metavar": "<int>"}, f"{text} 'random' draws a fresh one."
     elif get_origin(plain) is list:

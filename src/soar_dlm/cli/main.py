@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated, Any, Optional
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Optional, TextIO
 
 import typer
 from rich.console import Console
@@ -31,12 +33,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, commands in {
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {"generate": generate, "chat": chat, "infill": infill},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
     "Train": {"train": train},
     "Look up": {"models": models, "strategies": strategies, "tasks": tasks},
-}.items():
+}
+for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
 
@@ -63,9 +66,23 @@ def say(word: str, message: str, style: str) -> None:
     Console(stderr=True, highlight=False).print(text, soft_wrap=True)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """Our warnings are sentences for the user; where in the source they come from is of no interest."""
-    say("warning", str(message), "bold yellow")
+_PACKAGE = str(Path(__file__).parents[1])
+_show_foreign_warning = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings are sentences for the user, who need not know which line of the source they come from."""
+    if filename.startswith(_PACKAGE):
+        say("warning", str(message), "bold yellow")
+    else:
+        _show_foreign_warning(message, category, filename, lineno, file, line)
 
 
 def main() -> None:

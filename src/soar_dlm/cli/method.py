@@ -51,10 +51,8 @@ class Method:
 
         factory = STRATEGIES.get(name)
         kind = factory.func if isinstance(factory, partial) else factory
-        return {
-            **self._own,
-            **{key: setting_value(key, text, getattr(kind, key, None)) for key, text in self._pairs.items()},
-        }
+        extra = {key: setting_value(key, text, getattr(kind, key, None)) for key, text in self._pairs.items()}
+        return {**self._own, **extra}
 
 
 def setting_value(name: str, text: str, default: Any) -> Any:
