@@ -29,6 +29,7 @@ from soar_dlm.lm import load
 from soar_dlm.models import loading
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
+from soar_dlm.models.running import TransformersLM
 from tests.checkpoints import edit_json, edit_weights
 
 
@@ -214,6 +215,20 @@ def test_attention_looks_both_ways_in_every_implementation(name: str, attention:
     where = Rows(ids, None, torch.tensor([0]), torch.tensor([3]))
     changed = Rows(other, None, torch.tensor([0]), torch.tensor([3]))
     assert not torch.allclose(model.hidden(where), model.hidden(changed)), "a later token must matter"
+
+
+def test_a_mask_is_prepared_where_all_layers_share_it() -> None:
+    """Given a vector per row, transformers inspects its values, for which an accelerator has to stop at every step."""
+    shapes = []
+    for attention in ("sdpa", "eager"):
+        model = load("random-llada", device="cpu", attn_implementation=attention).model
+        assert isinstance(model, TransformersLM)
+        model.backbone.register_forward_pre_hook(
+            lambda module, args, inputs: shapes.append(tuple(inputs["attention_mask"].shape)), with_kwargs=True
+        )
+        zero = torch.zeros(1, dtype=torch.int64)
+        model.hidden(Rows(torch.full((1, 6), 9), zero + 2, zero, zero + 4))
+    assert shapes == [(1, 1, 6, 6), (1, 6)]
 
 
 HUB_SCRIPT = """

@@ -178,6 +178,21 @@ def test_a_biased_head_keeps_its_bias(tmp_path: Path) -> None:
     torch.testing.assert_close(out, expected, atol=1e-4, rtol=1e-4)
 
 
+class PackedWeight(nn.Parameter):
+    """Like the weights of a quantized layer: numbers that only the layer's own forward can read."""
+
+
+def test_packed_weights_are_left_to_their_layer(tmp_path: Path) -> None:
+    model = stock_object(write_llada(tmp_path), LLADA)
+    running = load(model, family="llada", mask_token_id=259).model
+    assert isinstance(running, TransformersLM)
+    assert running._matrix is not None
+    model.lm_head.weight = PackedWeight(model.lm_head.weight.data)
+    running = load(model, family="llada", mask_token_id=259).model
+    assert isinstance(running, TransformersLM)
+    assert running._matrix is None
+
+
 def test_a_model_with_hooks_and_weights_on_disk_runs_and_stays_intact(tmp_path: Path) -> None:
     """The hooks of accelerate replace the forward of the object itself, bound to that object."""
     import accelerate
@@ -193,6 +208,16 @@ def test_a_model_with_hooks_and_weights_on_disk_runs_and_stays_intact(tmp_path: 
     torch.testing.assert_close(logits(lm), logits(by_name), atol=1e-4, rtol=1e-4)
     assert lm.generate("hi", max_new_tokens=5).token_ids == by_name.generate("hi", max_new_tokens=5).token_ids
     assert model(input_ids=torch.tensor([[4, 5]])).logits.shape == (1, 2, 264)
+
+
+def test_a_compiled_object_runs(tmp_path: Path) -> None:
+    """What compile() leaves on an object is bound to it, and would run the backbone where only the head is wanted."""
+    by_name = load(write_llada(tmp_path), device="cpu")
+    model = stock_object(tmp_path, LLADA)
+    model._compiled_call_impl = model._call_impl
+    torch.testing.assert_close(
+        logits(load(model, family="llada", mask_token_id=259)), logits(by_name), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_a_peft_model_runs_with_its_adapter_and_is_not_merged(tmp_path: Path) -> None:
