@@ -1,9 +1,9 @@
-"""lm-evaluation-harness end to end: its own command, the model ``soar``, real prompts and the library's own tasks.
+"""lm-evaluation-harness end to end: its own command, the model ``soar``, real prompts and the library's tasks.
 
     python -m benchmarks.harness --data-dir DATA                    both embedded tasks in full (about ten minutes)
     python -m benchmarks.harness --data-dir DATA --limit 8          a first look
 
-GSM8K is run twice: as the harness has it, over the files in DATA, and as ``soar_gsm8k``. The harness's own HumanEval
+GSM8K is run twice: as the harness defines it, on the files in DATA, and as ``soar_gsm8k``. The harness's own HumanEval
 fetches its judge from the Hub, so HumanEval is run as ``soar_humaneval``. Real benchmarks are limited to 8 problems.
 """
 
@@ -27,7 +27,7 @@ MODEL = "pretrained=mini-llada,strategy=soar,beam=2,threshold=0.95"
 
 
 def local_gsm8k(data: Path, folder: Path) -> None:
-    """The harness's own GSM8K, with the files of ``data`` in the place of the Hub's."""
+    """The harness's own GSM8K, with the files of ``data`` instead of the Hub's."""
     own = Path(lm_eval.__file__).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
     files = {split: str((data / "gsm8k" / f"{split}.jsonl").resolve()) for split in ("train", "test")}
     lines = [f"include: {own}", f"task: {LOCAL}", "dataset_path: json", "dataset_name: null"]
@@ -36,7 +36,7 @@ def local_gsm8k(data: Path, folder: Path) -> None:
 
 
 def scores(task: str, limit: int | None, data: Path, folder: Path) -> dict[str, float]:
-    """What ``lm_eval`` says of a task."""
+    """The scores that ``lm_eval`` reports for a task."""
     output = folder / task
     command = [sys.executable, "-m", "lm_eval", "--model", "soar", "--model_args", MODEL, "--tasks", task]
     command += [
@@ -52,8 +52,8 @@ def scores(task: str, limit: int | None, data: Path, folder: Path) -> dict[str, 
     if done.returncode:
         raise SystemExit(f"lm_eval failed on {task}:\n{done.stderr[-3000:]}")
     found = json.loads(next(output.rglob("results_*.json")).read_text())
-    told = found["results"][task]
-    values = {name: value for name, value in told.items() if isinstance(value, float) and "stderr" not in name}
+    reported = found["results"][task]
+    values = {name: value for name, value in reported.items() if isinstance(value, float) and "stderr" not in name}
     return {"problems": found["n-samples"][task]["effective"], **values}
 
 
@@ -61,16 +61,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, required=True, help="folder with the benchmarks' files")
     parser.add_argument("--limit", type=int, help="problems of the embedded tasks; default: all")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     print(f"lm_eval --model soar --model_args {MODEL}\n\n| task | problems | scores |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        local_gsm8k(asked.data_dir, folder)
+        local_gsm8k(given.data_dir, folder)
         real = [(task, REAL_LIMIT) for task in (LOCAL, "soar_gsm8k", "soar_humaneval", "soar_mbpp")]
-        for task, limit in [*real, ("soar_mini_gsm", asked.limit), ("soar_mini_code", asked.limit)]:
-            found = scores(task, limit, asked.data_dir.resolve(), folder)
-            told = ", ".join(f"{key} {value:.3f}" for key, value in found.items() if key != "problems")
-            print(f"| {task} | {found['problems']:.0f} | {told} |", flush=True)
+        for task, limit in [*real, ("soar_mini_gsm", given.limit), ("soar_mini_code", given.limit)]:
+            found = scores(task, limit, given.data_dir.resolve(), folder)
+            values = ", ".join(f"{key} {value:.3f}" for key, value in found.items() if key != "problems")
+            print(f"| {task} | {found['problems']:.0f} | {values} |", flush=True)
 
 
 if __name__ == "__main__":

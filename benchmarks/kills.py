@@ -2,9 +2,9 @@
 
     python -m benchmarks.kills                    ten kills of a run of mini-llada
 
-Runs ``soar eval`` to its end, then once more with SIGKILL at random moments, going on each time; then compares the two
-result files, times aside. Moments are drawn so that about as many kills as asked for fit into one run, some of them
-before its first line.
+Runs ``soar eval`` to its end, then once more with SIGKILL at random moments, resuming each time, and compares the two
+result files except for their times. The moments are chosen so that about the given number of kills fit into one run,
+some of them before its first line.
 """
 
 from __future__ import annotations
@@ -43,34 +43,34 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=128)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
-    command = [*COMMAND, "-m", asked.model, "-t", asked.task, "--limit", str(asked.problems), "-o"]
+    given = parser.parse_args()
+    rng = random.Random(given.seed)
+    command = [*COMMAND, "-m", given.model, "-t", given.task, "--limit", str(given.problems), "-o"]
     with tempfile.TemporaryDirectory() as folder:
         whole, killed = Path(folder) / "whole", Path(folder) / "killed"
         took, idle = seconds([*command, str(whole)]), seconds([*command, str(whole)])
-        latest = idle + 2.2 * max(took - idle, 0) / asked.kills
-        print(f"uninterrupted: {len(lines(whole, asked.task))} lines in {took:.0f} s, {idle:.0f} s when all is done")
+        latest = idle + 2.2 * max(took - idle, 0) / given.kills
+        print(f"uninterrupted: {len(lines(whole, given.task))} lines in {took:.0f} s, {idle:.0f} s when all is done")
         done = 0
-        while done < asked.kills:
+        while done < given.kills:
             moment = rng.uniform(0.6 * idle, latest)
             run = subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 run.wait(timeout=moment)
-                print("finished before its moment; starting anew")
-                for file in (killed / asked.task).iterdir():
+                print("finished before the kill; starting again")
+                for file in (killed / given.task).iterdir():
                     file.unlink()
                 continue
             except subprocess.TimeoutExpired:
                 run.kill()
                 run.wait()
             done += 1
-            there = killed / asked.task / RESULTS
+            there = killed / given.task / RESULTS
             size = there.stat().st_size if there.exists() else 0
             print(f"kill {done} after {moment:4.1f} s: {size} bytes of results", flush=True)
         subprocess.run([*command, str(killed)], check=True, capture_output=True)
-        same = lines(whole, asked.task) == lines(killed, asked.task)
-        print(f"after {done} kills: {len(lines(killed, asked.task))} lines, {'identical' if same else 'DIFFERENT'}")
+        same = lines(whole, given.task) == lines(killed, given.task)
+        print(f"after {done} kills: {len(lines(killed, given.task))} lines, {'identical' if same else 'DIFFERENT'}")
     raise SystemExit(not same)
 
 

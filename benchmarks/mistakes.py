@@ -1,11 +1,11 @@
-"""Why answers are wrong: where each method first leaves the solution of a sudoku, the task with one right text.
+"""Why answers are wrong: where each method first departs from the solution of a sudoku, a task with one right text.
 
     python -m benchmarks.mistakes --problems 200
 
-For each method with the thresholds of docs/results/table1: how many answers are wrong; how many positions were filled
-before the first wrong one (median); the share of first mistakes made by a parallel step; the median confidence of the
+For each method, with the thresholds of docs/results/table1: how many answers are wrong; how many positions were filled
+before the first wrong one (median); the share of first mistakes made in a parallel step; the median confidence of the
 first wrong token; and the share of wrong answers for which the beam still held a candidate without a mistake after
-that step, so that ranking and not proposing lost it.
+that step, so that it was lost by ranking and not by proposing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TASK = "mini-sudoku"
 
 
 def right_tokens(lm: LM, problem: Problem, result: Result) -> dict[int, int]:
-    """Canvas position -> token of the solution, with EOS behind it."""
+    """Canvas position -> token of the solution, followed by EOS."""
     answer = lm.tokenizer(problem.answer)["input_ids"]
     filled = answer + [lm.model.facts.filler_id] * (len(result.token_ids) - len(answer))
     return {result.prompt_length + place: token for place, token in enumerate(filled)}
@@ -48,10 +48,10 @@ def main() -> None:
     parser.add_argument("--model", default="mini-llada")
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--table", type=Path, default=Path("docs/results/table1/table1.json"))
-    asked = parser.parse_args()
-    lm, task = load(asked.model), make_task(TASK)
-    problems = task.distinct("test", asked.problems)
-    methods = table_methods(json.loads(asked.table.read_text())[TASK]["thresholds"])
+    given = parser.parse_args()
+    lm, task = load(given.model), make_task(TASK)
+    problems = task.distinct("test", given.problems)
+    methods = table_methods(json.loads(given.table.read_text())[TASK]["thresholds"])
     print("| method | wrong | filled before | in a parallel step | confidence | right way beside it |")
     print("|---|---|---|---|---|---|")
     for name, strategy in methods.items():

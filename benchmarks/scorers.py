@@ -2,9 +2,9 @@
 
     python -m benchmarks.scorers --data-dir DATA
 
-Reference answers must all be right and wrong ones all be wrong. The judge of GSM8K must agree with
-lm-evaluation-harness's own on texts of many shapes, that of HumanEval with code_eval, which the harness fetches from
-the Hub, where that works.
+All reference answers must be judged right and all wrong answers wrong. The judge of GSM8K must agree with that of
+lm-evaluation-harness on texts of many shapes, the judge of HumanEval with code_eval, which the harness fetches from
+the Hub, where that is possible.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ IGNORED = (",", r"\$", "(?s).*#### ", r"\.$")
 def wrong_answers(task: Task, problems: Sequence[Problem]) -> list[str]:
     """An answer to each problem that cannot be right.
 
-    A blank gets what is no Python: HumanEval's tests never reach some of the lines, so one that raises is not caught.
+    A blank gets text that is not Python: HumanEval's tests never reach some lines, so an exception would go unnoticed.
     """
     return [WRONG.get(task.name, "    ? wrong ?\n")] * len(problems)
 
 
 def shapes(problem: Problem) -> Iterator[str]:
-    """Texts a model could write about a word problem."""
+    """Texts that a model could write about a word problem."""
     number = problem.checks["number"]
     yield problem.answer
     yield problem.answer.replace("####", "")
@@ -48,7 +48,7 @@ def shapes(problem: Problem) -> Iterator[str]:
 
 
 def harness_verdict(text: str, reference: str) -> bool:
-    """What lm-evaluation-harness says: by its strict match where the mark is there, else by its flexible one."""
+    """The verdict of lm-evaluation-harness: by its strict match where the mark is present, else by its flexible one."""
     from lm_eval.api.metrics import exact_match_hf_evaluate
     from lm_eval.filters.extraction import RegexFilter
 
@@ -56,8 +56,8 @@ def harness_verdict(text: str, reference: str) -> bool:
     flexible = RegexFilter(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", group_select=-1)
     chosen = strict if strict.regex.search(text) else flexible
     found = chosen.apply([[text]], [{}])[0]
-    told = exact_match_hf_evaluate(found, [reference], regexes_to_ignore=list(IGNORED), ignore_case=True)
-    return bool(told["exact_match"] == 1)
+    scores = exact_match_hf_evaluate(found, [reference], regexes_to_ignore=list(IGNORED), ignore_case=True)
+    return bool(scores["exact_match"] == 1)
 
 
 def gsm8k_agreement(problems: Sequence[Problem]) -> str:
@@ -67,8 +67,8 @@ def gsm8k_agreement(problems: Sequence[Problem]) -> str:
         for text, problem in texts
         if (final_number(text) == problem.checks["number"]) != harness_verdict(text, problem.answer)
     ]
-    told = f"{len(texts) - len(differ)} of {len(texts)} texts judged as lm-evaluation-harness does"
-    return f"{told}; not: {differ[:5]}" if differ else told
+    agreed = f"{len(texts) - len(differ)} of {len(texts)} texts judged as lm-evaluation-harness does"
+    return f"{agreed}; not: {differ[:5]}" if differ else agreed
 
 
 def code_agreement(problems: Sequence[Problem]) -> str:
@@ -79,7 +79,7 @@ def code_agreement(problems: Sequence[Problem]) -> str:
     try:
         judge = evaluate.load("code_eval")
     except Exception as error:
-        return f"code_eval cannot be had here ({type(error).__name__})"
+        return f"code_eval is not available here ({type(error).__name__})"
     texts = [problem.answer for problem in problems] + [WRONG["humaneval"]] * len(problems)
     both = [*problems, *problems]
     ours = make_task("humaneval").all_correct(both, texts)
@@ -94,20 +94,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, help="folder with the benchmarks' files; else the Hub")
     parser.add_argument("--tasks", default=",".join(TASKS))
-    asked = parser.parse_args()
+    given = parser.parse_args()
     try:
         print(
             "| benchmark | problems | reference answers right | wrong answers right | seconds |\n|---|---|---|---|---|"
         )
-        for name in asked.tasks.split(","):
-            task = make_task(name, asked.data_dir)
+        for name in given.tasks.split(","):
+            task = make_task(name, given.data_dir)
             problems = list(task.problems("test"))
             started = time.perf_counter()
             right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
             wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
             print(f"| {name} | {len(problems)} | {right} | {wrong} | {time.perf_counter() - started:.0f} |", flush=True)
-        print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', asked.data_dir).problems('test')))}")
-        print(f"HumanEval: {code_agreement(list(make_task('humaneval', asked.data_dir).problems('test')))}")
+        print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', given.data_dir).problems('test')))}")
+        print(f"HumanEval: {code_agreement(list(make_task('humaneval', given.data_dir).problems('test')))}")
     except SoarError as error:
         raise SystemExit(f"scorers: {error}") from error
 

@@ -17,7 +17,8 @@ from soar_dlm.evals.breakdown import Gain, by_kind, gains
 from soar_dlm.evals.comparison import compare, summary, weights_fingerprint
 from soar_dlm.evals.provenance import library
 from soar_dlm.evals.results import MANIFEST, RESULTS, Record, ResultFolder
-from soar_dlm.lm import LM
+from soar_dlm.lm import LM, load
+from soar_dlm.models.defaults import DecodingDefaults, write_defaults
 from soar_dlm.models.random_checkpoint import write_llada
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
@@ -224,6 +225,17 @@ def test_files_of_another_kind_are_neither_read_nor_overwritten(random_llada: LM
     assert (tmp_path / RESULTS).read_text() == "my results\n"
     with pytest.raises(InputFileError, match="no results"):
         ResultFolder(tmp_path / "missing").read()
+
+
+def test_the_manifest_has_the_thresholds_and_options_that_the_checkpoint_sets(tmp_path: Path) -> None:
+    write_llada(tmp_path / "model")
+    write_defaults(tmp_path / "model", DecodingDefaults(thresholds={"probability": 0.7}, options={"block_length": 4}))
+    lm = load(tmp_path / "model", "cpu")
+    methods: dict[str, Strategy] = {"greedy": Greedy(), "soar": Soar(), "own": Soar(threshold=0.5)}
+    compare(lm, Sums(), PROBLEMS[:1], methods, folder=tmp_path / "results")
+    settings = ResultFolder(tmp_path / "results").read().settings
+    assert [settings["methods"][name]["threshold"] for name in methods] == [None, 0.7, 0.5]
+    assert settings["default_options"] == {"block_length": 4}
 
 
 def test_the_fingerprint_follows_the_weights(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ from soar_dlm.evals.harness import SoarModel
 from soar_dlm.evals.harness_tasks import FOLDER
 from soar_dlm.evals.likelihood import Pair, log_likelihoods
 from soar_dlm.lm import load
+from soar_dlm.models.defaults import DecodingDefaults, write_defaults
 from soar_dlm.models.embedded import embedded_folder
+from soar_dlm.models.random_checkpoint import write_llada
 from soar_dlm.presets import Preset, write_preset
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
@@ -79,6 +81,17 @@ def test_settings_reach_strategy_and_engine(model: SoarModel, tmp_path: Path) ->
         SoarModel(**MODEL, bema=2)
     with pytest.raises(SettingsError, match="batch_size"):
         SoarModel(**MODEL, batch_size="many")
+
+
+def test_without_a_strategy_the_checkpoint_decides(tmp_path: Path) -> None:
+    write_llada(tmp_path)
+    write_defaults(tmp_path, DecodingDefaults("soar", {"beam": 3}, {"probability": 0.7}))
+    given: dict[str, Any] = {"pretrained": str(tmp_path), "device": "cpu"}
+    assert SoarModel(**given).strategy == Soar(beam=3)
+    assert SoarModel(**given, metric="margin").strategy == Soar(beam=3, metric="margin")
+    assert SoarModel(**given, strategy="greedy").strategy == Greedy()
+    with pytest.raises(UnknownName, match="bema"):
+        SoarModel(**given, bema=2)
 
 
 def test_texts_are_those_of_the_library(model: SoarModel) -> None:

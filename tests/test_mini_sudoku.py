@@ -185,8 +185,8 @@ def test_the_same_seed_draws_the_same_problems() -> None:
 
 def test_splits_share_no_key() -> None:
     splits: tuple[Split, ...] = ("train", "validation", "test")
-    keys = {split: {problem.key for problem in FewBases().distinct(split, 40)} for split in splits}
-    assert all(len(found) == 40 for found in keys.values())
+    keys = {split: {problem.key for problem in itertools.islice(FewBases().problems(split), 60)} for split in splits}
+    assert all(len(found) > 20 for found in keys.values())
     assert all(keys[a].isdisjoint(keys[b]) for a, b in itertools.combinations(splits, 2))
 
 

@@ -32,7 +32,7 @@ def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:
     ("content", "error", "told"),
     [
         ("strategy =", InputFileError, "not a TOML file"),
-        ("[settings]\nbeam = 2", InputFileError, "needs strategy"),
+        ("[settings]\nbeam = 2", InputFileError, "must have strategy"),
         ('strategy = "soar"\nbeam = 2', InputFileError, "not a preset"),
         ('strategy = "sore"', UnknownName, "soar"),
         ('strategy = "soar"\n[settings]\nbeam = 0', SettingsError, "beam"),

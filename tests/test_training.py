@@ -227,10 +227,10 @@ def test_the_command_trains_goes_on_and_says_so(tmp_path: Path) -> None:
     first = subprocess.run([*run, "--until", "2"], capture_output=True, text=True, check=True)
     assert "held-out mini-sums" in first.stderr
     second = subprocess.run([*run, "--device", "cpu"], capture_output=True, text=True, check=True)
-    assert "going on after step 2" in second.stderr
+    assert "resuming after step 2" in second.stderr
     assert "step 4" in second.stderr
     third = subprocess.run(run, capture_output=True, text=True, check=False)
-    assert (third.returncode, "nothing left to train" in third.stderr) == (1, True)
+    assert (third.returncode, "nothing is left to train" in third.stderr) == (1, True)
     assert load(tmp_path / "out").generate("Sum", max_new_tokens=4).text is not None
 
 

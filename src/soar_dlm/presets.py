@@ -1,4 +1,4 @@
-"""A strategy with its settings in a file, found once and used everywhere."""
+"""A strategy and its settings in a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 @dataclass(frozen=True)
 class Preset:
-    """A ``strategy`` by name with ``settings``; ``about`` says for what, and where they come from."""
+    """A ``strategy`` by name with ``settings``; ``about`` says what they are for and where they come from."""
 
     strategy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -38,22 +38,24 @@ class Preset:
 def read_preset(path: str | Path) -> Preset:
     """The preset in a TOML file: ``strategy = "soar"`` and a table of ``settings``."""
     try:
-        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputFileError(f"Cannot read the preset {str(path)!r}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
-    strategy, settings, about = told.get("strategy"), told.get("settings", {}), told.get("about", "")
-    unknown = sorted(told.keys() - {"strategy", "settings", "about"})
+    strategy, settings, about = content.get("strategy"), content.get("settings", {}), content.get("about", "")
+    unknown = sorted(content.keys() - {"strategy", "settings", "about"})
     if not isinstance(strategy, str) or not isinstance(settings, dict) or unknown:
-        raise InputFileError(f"{str(path)!r} is not a preset: it needs strategy, and may have settings and about.")
+        raise InputFileError(
+            f"{str(path)!r} is not a preset: it must have strategy, may have settings and about, and nothing else."
+        )
     return Preset(strategy, settings, str(about))
 
 
 def write_preset(path: str | Path, preset: Preset) -> None:
-    told = {"about": preset.about, "strategy": preset.strategy}
+    head = {"about": preset.about, "strategy": preset.strategy}
     settings = {name: value for name, value in preset.settings.items() if value is not None}
-    lines = [*_assignments(told), "", "[settings]", *_assignments(settings)]
+    lines = [*_assignments(head), "", "[settings]", *_assignments(settings)]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -63,7 +65,7 @@ def _assignments(values: Mapping[str, Any]) -> list[str]:
 
 
 def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy:
-    """The strategy by name (SOAR if there is none) or from a preset file; ``settings`` come before the file's."""
+    """The strategy by name (SOAR if there is none) or from a preset file, whose settings ``settings`` override."""
     if preset is None:
         return make_strategy(name or "soar", **settings)
     if name is not None:

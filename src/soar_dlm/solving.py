@@ -22,10 +22,10 @@ def solve(
     length: int | Sequence[int] | None = None,
     **options: Any,
 ) -> list[Result]:
-    """Decode every problem the way its task asks for: by continuing the prompt, or by filling a blank.
+    """Decode every problem as its task requires: by continuing the prompt or by filling a blank.
 
-    ``length`` is that of the canvas, or the number of masks a blank starts with, one for all or one for each; by
-    default the task's. ``options`` are those of ``generate`` or ``infill_template``.
+    ``length`` is the length of the canvas, or the number of masks that all blanks start with, or one number for each;
+    by default the task's. ``options`` are those of ``generate`` or ``infill_template``.
     """
     results = dict(solved_as_completed(lm, task, problems, strategy, length, **options))
     return [results[place] for place in range(len(problems))]
@@ -39,7 +39,7 @@ def solved_as_completed(
     length: int | Sequence[int] | None = None,
     **options: Any,
 ) -> Iterator[tuple[int, Result]]:
-    """:func:`solve`, yielding the place of a problem and its result as each is done."""
+    """:func:`solve`, but yielding the index of a problem and its result as each is done."""
     size = task.canvas if length is None else length
     completed: Iterator[tuple[int, Result | SoarError]]
     if task.infills:
@@ -51,7 +51,7 @@ def solved_as_completed(
         prompts = [problem.prompt for problem in problems]
         completed = lm.generate_as_completed(prompts, strategy, max_new_tokens=size, stop=task.stop, **options)
     else:
-        raise SettingsError(f"{task.name} continues prompts; give one length for all of them.")
+        raise SettingsError(f"{task.name} continues prompts; give a single length for all of them.")
     for place, result in completed:
         if isinstance(result, SoarError):
             raise result

@@ -22,20 +22,20 @@ SMOOTHING = 0.95
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="A TOML file; docs/training.md lists its settings.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the checkpoint; a run in it goes on.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the checkpoint. A run in it resumes.")],
     until: Annotated[
-        Optional[int], typer.Option(help="Stop after this step of the recipe; the same command goes on.", min=1)
+        Optional[int], typer.Option(help="Stop after this step of the recipe; the same command resumes.", min=1)
     ] = None,
     device: Annotated[
-        Optional[str], typer.Option(help="Where to train: cpu, cuda, mps; default the first accelerator.")
+        Optional[str], typer.Option(help="cpu, cuda, cuda:1, mps. Default: the first accelerator.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the recipe, say what it makes, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the recipe and say what it makes.")] = False,
 ) -> None:
     """Train a small masked diffusion model, in the layout of LLaDA or Dream.
 
     For example: [cyan]soar train recipes/mini-llada.toml -o my-model[/cyan]
 
-    Stop it whenever you like: the same command goes on from the last saved step.
+    Interrupt it whenever you like: the same command resumes from the last saved step.
     Then: [cyan]soar generate -m my-model "def solve(xs):"[/cyan]
     """
     from soar_dlm.train.processor import avoid_forbidden_instructions
@@ -44,12 +44,14 @@ def train(
     console = Console(stderr=True, highlight=False)
     settings = read_recipe(recipe)
     if avoid_forbidden_instructions():
-        console.print("This machine forbids the AMX instructions it announces; training without them.", style="dim")
+        console.print(
+            "This machine reports AMX instructions but does not allow them; training without them.", style="dim"
+        )
     from soar_dlm.train.trainer import Trainer
 
     trainer = Trainer(settings, output, device=device)
     last = min(until or settings.steps, settings.steps)
-    resumed = f", going on after step {trainer.step:,}" if trainer.step else ""
+    resumed = f", resuming after step {trainer.step:,}" if trainer.step else ""
     console.print(
         f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
         f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
@@ -57,17 +59,17 @@ def train(
     if dry_run:
         return
     if trainer.step >= last:
-        raise SettingsError(f"{str(output)!r} is already at step {trainer.step}; there is nothing left to train.")
+        raise SettingsError(f"{str(output)!r} is already at step {trainer.step}; nothing is left to train.")
     try:
         _follow(trainer, last, console)
     except KeyboardInterrupt:
-        console.print("Stopped. The same command goes on from the last saved step.")
+        console.print("Stopped. The same command resumes from the last saved step.")
         raise typer.Exit(130) from None
     console.print(f'Done. Try it: soar generate -m {output} "..."')
 
 
 def _follow(trainer: Trainer, last: int, console: Console) -> None:
-    """Show progress as a bar on a terminal, else as a line per validation."""
+    """Show progress as a bar in a terminal, else as a line for each validation."""
     from soar_dlm.train.validation import Validation
 
     columns = (
@@ -82,7 +84,7 @@ def _follow(trainer: Trainer, last: int, console: Console) -> None:
         shown = bar.add_task("training", total=last, completed=trainer.step, loss=float("nan"), speed=0.0)
         for event in trainer.run(last):
             if isinstance(event, Validation):
-                _tell(event, loss, console)
+                _show(event, loss, console)
                 continue
             loss = event.loss if loss is None else SMOOTHING * loss + (1 - SMOOTHING) * event.loss
             tokens += event.tokens
@@ -90,10 +92,10 @@ def _follow(trainer: Trainer, last: int, console: Console) -> None:
             bar.update(shown, completed=event.step, loss=loss, speed=speed)
 
 
-def _tell(found: Validation, loss: float | None, console: Console) -> None:
+def _show(found: Validation, loss: float | None, console: Console) -> None:
     rates = ", ".join(f"{task} {share:.1%}" for task, share in found.accuracy.items())
-    told = f"step {found.step:,}: loss {loss:.3f}" if loss is not None else f"step {found.step:,}"
-    console.print(f"[bold]{told}[/bold]" + (f"; held-out {rates}" if rates else ""))
+    head = f"step {found.step:,}: loss {loss:.3f}" if loss is not None else f"step {found.step:,}"
+    console.print(f"[bold]{head}[/bold]" + (f"; held-out {rates}" if rates else ""))
     if found.sample is not None:
         prompt, text = found.sample
         console.print(f"[dim]{escape(prompt)}[/dim]{escape(text)}\n")

@@ -1,1 +1,1 @@
-"""Measuring: methods compared on the same problems, and the statistics that say what a difference is worth."""
+"""Measuring: methods compared on the same problems, with statistics that say what a difference is worth."""

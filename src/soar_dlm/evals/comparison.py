@@ -63,7 +63,7 @@ def compare(
     1. Methods take turns: each chunk of problems is decoded by all methods, each in one batch. The order of the
        methods rotates by one from chunk to chunk, so that changes in the machine's speed affect all of them alike.
     2. Only decoding is timed, not judging. Before the first chunk each method decodes a few prompts untimed.
-    3. The options are the defaults of ``generate`` unless a method has its own: temperature 0, no blocks, early exit.
+    3. The options are the model's defaults unless a method has its own: temperature 0, no blocks, early exit.
        With early exit a text is done once its end token and everything before it are committed; the rest of the
        canvas costs no forwards. So greedy takes as many forwards as it commits positions, and ``tokens_per_forward``
        counts committed positions only. A forward is one evaluation of one candidate, however many share a batch.
@@ -145,7 +145,8 @@ def _answers(
         length = [max(len(ids), 1) for ids in right]
     else:
         length = method.length
-    return solved_as_completed(lm, task, problems, method.strategy, length, **{**method.options, "seed": seed})
+    options = {"trace": False, **method.options, "seed": seed}
+    return solved_as_completed(lm, task, problems, method.strategy, length, **options)
 
 
 def _report(on_record: Callable[[Record], None] | None, record: Record) -> None:
@@ -172,6 +173,7 @@ def settings_of(
         "problems_sha256": problems_fingerprint(problems),
         "methods": {name: _described(method) for name, method in methods.items()},
         "order": list(methods),
+        **({"default_options": dict(lm.defaults.options)} if lm.defaults.options else {}),
         "chunk": chunk,
         "seed": seed,
         "threads": torch.get_num_threads(),

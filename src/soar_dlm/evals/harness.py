@@ -26,7 +26,7 @@ IGNORED = ("max_batch_size",)
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 AT_ONCE = 256
 UNASKED = "cuda:0"
-"""The device that ``lm_eval`` hands over where the user names none; without CUDA, the library chooses."""
+"""The device that ``lm_eval`` passes if the user names none; without CUDA, the library chooses."""
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 class SoarModel(HarnessModel):  # type: ignore[misc]
     """A diffusion language model with a decoding strategy.
 
-    ``pretrained`` is a Hub id, a folder or an embedded name; ``strategy`` a name, with the strategy's own settings
-    beside it (``beam``, ``threshold``, ``metric``...), or ``preset`` a file. Options of loading and of decoding go by
-    their names in the library. ``max_gen_toks`` is the canvas where a task names none, ``mc_num`` the samples of a
-    likelihood, ``batch_size`` the most rows of a forward.
+    ``pretrained`` is a Hub id, a folder or an embedded name. ``strategy`` is a name, ``preset`` a file; without either,
+    the model's default strategy is used. Settings of the strategy (``beam``, ``threshold``, ``metric``...) and options
+    of loading and decoding have their names in the library. ``max_gen_toks`` is the length of the canvas for tasks that
+    set none, ``mc_num`` the number of samples for a likelihood, ``batch_size`` the most rows in a forward.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         given = {name: value for name, value in settings.items() if name not in IGNORED}
         loading = {name: given.pop(name) for name in LOADING if name in given}
         self.decoding = {name: given.pop(name) for name in DECODING if name in given}
-        self.strategy = named_or_preset(strategy, preset, **given)
+        chosen = None if strategy is None and preset is None else named_or_preset(strategy, preset, **given)
         self.ranks = Ranks()
         self._rank, self._world_size = self.ranks.rank, self.ranks.count
         if device == UNASKED and not torch.cuda.is_available():
@@ -65,12 +65,13 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         self.lm = load(
             pretrained, self.ranks.device or device, dtype, engine=EngineSettings(max_rows=_rows(batch_size)), **loading
         )
+        self.strategy = chosen or self.lm.strategy(**given)
         self._device = self.lm.model.device
         self.max_gen_toks, self.mc_num = max_gen_toks, mc_num
         self._rendered = False
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Texts of all requests; those with equal settings are decoded together, in the order they came."""
+        """The texts of all requests; requests with equal settings are decoded together."""
         groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
         for place, request in enumerate(requests):
             options = self._options(request.args[1])
@@ -88,9 +89,9 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
                     bar.update()
         return [texts[place] for place in range(len(requests))]
 
-    def _options(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Options of ``generate`` from the harness's generation settings."""
-        rest = dict(asked)
+        rest = dict(settings)
         until = rest.pop("until", None) or []
         stops = [until] if isinstance(until, str) else list(until)
         lengths = [rest.pop(name) for name in LENGTHS if name in rest]
@@ -103,8 +104,8 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         if sampled is False:
             options["temperature"] = 0.0
         if rest:
-            log.warning("soar leaves out the generation settings %s.", ", ".join(sorted(rest)))
-        return {**options, "add_special_tokens": not self._rendered, "truncate_prompt": True}
+            log.warning("soar ignores the generation settings %s.", ", ".join(sorted(rest)))
+        return {**options, "add_special_tokens": not self._rendered, "truncate_prompt": True, "trace": False}
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """The Monte-Carlo estimate, and whether greedy decoding would write the continuation."""
@@ -119,12 +120,12 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         return found
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """The estimate for whole texts: windows as long as the model's context, none of which sees another."""
+        """The estimate for whole texts, in windows as long as the model's context that do not see each other."""
         totals = []
         for request in tqdm(requests, disable=disable_tqdm or not self.ranks.first, desc="soar"):
-            ids, behind = self._encoded(request.args[0])
-            window = (self.lm.model.facts.context or len(ids) + 1) - len(behind)
-            pairs = [Pair([], ids[start : start + window], behind) for start in range(0, len(ids), window)]
+            ids, suffix = self._encoded(request.args[0])
+            window = (self.lm.model.facts.context or len(ids) + 1) - len(suffix)
+            pairs = [Pair([], ids[start : start + window], suffix) for start in range(0, len(ids), window)]
             totals.append(sum(self._estimates(pairs)))
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, totals[-1])
         return totals
@@ -133,13 +134,14 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         return log_likelihoods(self.lm, pairs, self.mc_num, self.decoding.get("seed", 0))
 
     def _pair(self, context: str, continuation: str) -> Pair:
-        """Spaces at the end of the context belong to the continuation: tokenizers join them with the next word.
+        """A context and its continuation as token ids.
 
-        A context that is too long for the model loses its beginning, as a prompt does.
+        Spaces at the end of the context go to the continuation, since tokenizers join them with the next word. A
+        context that is too long for the model loses its beginning, as a prompt does.
         """
         kept = context.rstrip(" ")
-        (before, _), (whole, behind) = self._encoded(kept), self._encoded(context + continuation)
-        pair = Pair(whole[: len(before)], whole[len(before) :], behind)
+        (before, _), (whole, suffix) = self._encoded(kept), self._encoded(context + continuation)
+        pair = Pair(whole[: len(before)], whole[len(before) :], suffix)
         over = len(pair) - (self.lm.model.facts.context or len(pair))
         if 0 < over <= len(pair.prompt):
             log.warning("A context loses its first %d tokens: the model takes %d.", over, self.lm.model.facts.context)
@@ -182,7 +184,7 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
 
 
 def _rows(batch_size: int | str) -> int:
-    """The harness hands over a number, as text at times, or "auto"."""
+    """The harness passes a number, sometimes as text, or "auto"."""
     if str(batch_size).partition(":")[0] == "auto":
         return EngineSettings().max_rows
     try:

@@ -1,4 +1,4 @@
-"""Where a decoding first leaves the one right answer: what traces say about wrong answers."""
+"""Where a decoding first departs from the one right answer, according to its trace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from soar_dlm.search.candidate import Mode
 
 @dataclass(frozen=True)
 class Mistake:
-    """The first step on the way to an answer that committed a wrong token.
+    """The first step towards an answer that committed a wrong token.
 
-    ``before`` counts the positions committed before that step, ``together`` those committed in it; ``confidence`` is
-    that of its most confident wrong token. ``beside`` says whether the beam after the step still held a candidate
-    without a mistake: then the search saw a right way and ranked it lower.
+    ``before`` counts the positions committed before that step, ``together`` those committed in it. ``confidence`` is
+    that of the most confident wrong token. ``beside`` says whether the beam after the step still held a candidate
+    without a mistake: if so, the search saw a right way and ranked it lower.
     """
 
     step: int

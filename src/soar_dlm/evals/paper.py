@@ -1,4 +1,4 @@
-"""The paper's own figures and settings, to stand beside what is measured and to be measured again."""
+"""The paper's own figures and settings, to compare with what is measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INITIAL_LENGTHS = (8, 16, 32, 64)
 """Masks a blank starts with in Table 3."""
 
 THRESHOLDS = {LLADA: 0.95, DREAM: 0.90}
-"""Of the probability, by model; margin 0.9 and negative entropy -0.1 are those of Tables 2 and 3."""
+"""For the probability, by model. Tables 2 and 3 use 0.9 for the margin and -0.1 for negative entropy."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ _INFILLING = {
 
 
 def paper_figure(model: str, task: str, length: int, method: str, metric: str) -> Figure | None:
-    """What the paper reports, if it does; a model is known by the last part of its name."""
+    """What the paper reports, if anything; a model is recognised by the last part of its name."""
     return _FIGURES.get((model.rstrip("/").rsplit("/", 1)[-1], task, length, method, metric))
 
 

@@ -1,4 +1,4 @@
-"""How the paper measures, by name: which methods, with which settings, on canvases decoded to the end."""
+"""How the paper measures: which methods, with which settings, on canvases that are decoded in full."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "paper": {"early_exit": False, "truncate_prompt": True},
     "library": {"truncate_prompt": True},
 }
-"""Options of decoding by name: ``paper`` fills the whole canvas, ``library`` ends with the text."""
+"""Decoding options by name: ``paper`` decodes the full canvas, ``library`` stops where the text ends."""
 
 BENCHMARKS = {"humaneval_infilling": "humaneval-infilling-single"}
 """Other names of tasks."""
@@ -44,10 +44,10 @@ def methods(
     presets: Mapping[str, Preset] | None = None,
     **settings: Any,
 ) -> dict[str, Method]:
-    """Every strategy at every length, and every preset by its name.
+    """Every strategy at every length, and every preset under its name.
 
-    A setting goes to the strategies that have it and must go to one at least. A threshold that is left open becomes
-    the paper's for the model.
+    A setting applies to the strategies that have it; at least one must. A threshold that is left open becomes the
+    model's default: the checkpoint's own, or the paper's where the checkpoint has none.
     """
     for length in lengths:
         checks.whole_number("length", length, 1)
@@ -58,7 +58,7 @@ def methods(
     chosen = {LABELS.get(name, name): make_strategy(name, **accepted(name, settings)) for name in strategies}
     chosen |= {name: preset.make() for name, preset in (presets or {}).items()}
     if not chosen:
-        raise SettingsError("Give at least one strategy or preset to measure.")
+        raise SettingsError("Name at least one strategy or preset to measure.")
     return {
         f"{label} at {length}": Method(strategy, length, options, label)
         for length in lengths or [task.canvas]
@@ -67,10 +67,10 @@ def methods(
 
 
 def decoding_options(task: Task, protocol: str) -> Mapping[str, Any]:
-    """The options of decoding that a protocol has for a task."""
+    """The decoding options of a protocol for a task."""
     if protocol not in PROTOCOLS:
         raise UnknownName("protocol", protocol, PROTOCOLS)
-    return {} if task.infills else PROTOCOLS[protocol]  # a blank has no end to exit at
+    return {} if task.infills else PROTOCOLS[protocol]  # a blank has no end token to stop at
 
 
 def accepted(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

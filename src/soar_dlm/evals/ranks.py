@@ -1,4 +1,4 @@
-"""The processes of ``accelerate launch``, each with its share of the work."""
+"""The processes of ``accelerate launch``, each with a share of the work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soar_dlm.errors import MissingExtra
 
 
 class Ranks:
-    """One process, or one of several that split the work: who it is, and how it talks to the others."""
+    """A single process, or one of several that split the work and exchange results."""
 
     def __init__(self) -> None:
         self.rank, self.count, self.device = 0, 1, None
@@ -32,7 +32,7 @@ class Ranks:
         return tensor if self._accelerator is None else self._accelerator.gather(tensor.to(self.device))
 
     def gather_objects(self, value: Any) -> list[Any] | None:
-        """What every process holds, for the first one; None for the others."""
+        """The values of all processes, in the first one; None in the others."""
         if self._accelerator is None:
             return [value]
         from torch import distributed
@@ -42,6 +42,6 @@ class Ranks:
         return found
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Wait until all processes are here."""
         if self._accelerator is not None:
             self._accelerator.wait_for_everyone()

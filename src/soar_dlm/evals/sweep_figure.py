@@ -15,22 +15,22 @@ COLOURS = ("#2f6fde", "#2e9d63", "#d9822b", "#8452c9", "#c2385a", "#5b6b7b")
 
 
 def check_drawable(path: Path) -> None:
-    """Whether there will be a picture in the end is told before there is anything to draw."""
+    """Refuse a path that cannot be drawn to, before the sweep starts."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtra("matplotlib", "plots", "Drawing a sweep") from error
     if path.suffix.lower() not in FORMATS:
-        raise SettingsError(f"A figure is a file that ends in {', '.join(FORMATS)}, not {path.name!r}.")
+        raise SettingsError(f"The name of a figure ends in {', '.join(FORMATS)}, unlike {path.name!r}.")
     if not path.parent.is_dir():
-        raise SettingsError(f"There is no folder {str(path.parent)!r} to draw into.")
+        raise SettingsError(f"There is no folder {str(path.parent)!r} for the figure.")
 
 
 def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> None:
-    """A row of two pictures, accuracy with its interval and speed-up, for each of the settings that varies.
+    """Accuracy with its interval, and speed-up: a row of two plots for each setting that varies.
 
-    Over thresholds there is a line for each beam, over beams one for each threshold. Values stand at equal distances,
-    since those near 1 would run into each other.
+    Over thresholds there is a line for each beam, over beams one for each threshold. Values are spaced evenly, because
+    thresholds near 1 would overlap.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -32,7 +32,7 @@ TASKS: Registry[Callable[[], Task]] = Registry(
 
 
 def make_task(name: str, data_dir: str | os.PathLike[str] | None = None) -> Task:
-    """The task registered as ``name``; ``data_dir`` is where a published benchmark finds its files."""
+    """The task registered as ``name``; ``data_dir`` is the folder with the files of a published benchmark."""
     task = TASKS.get(name)()
     if isinstance(task, PublishedTask) and data_dir is not None:
         task.data_dir = Path(data_dir)

@@ -1,12 +1,12 @@
-"""Running programs nobody has read, in a process of their own and within limits.
+"""Running programs that nobody has read, each in its own process and within limits.
 
-The child process is given the program and the arguments, never the expected values. It sends back what the function
-returned, and the parent compares, so a program can only pass by returning the right values. Around the child stand the
-walls of :mod:`soar_dlm.tasks.isolation`, as far as the system allows them. Inside it the program is kept from the
-frames and functions that run it, so that asserts, which must run beside the program, are not talked over; no process
-can keep all secrets from its own code, so that is a fence and not a wall. Where the platform has no ``resource``
-module (Windows) only the wall clock limits a program; for a superuser the system does not enforce the limit on
-processes.
+The child process gets the program and the arguments, never the expected values. It sends back what the function
+returned and the parent compares, so a program can only pass by returning the right values. The child is isolated by
+the walls of :mod:`soar_dlm.tasks.isolation`, as far as the system allows. Inside the child, the program is kept away
+from the frames and functions that run it, so that it cannot tamper with asserts, which have to run in the same
+process; since no process can hide everything from its own code, that is a fence and not a wall. On a platform without
+the ``resource`` module (Windows), only the wall clock limits a program; for a superuser the system does not enforce
+the limit on processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from soar_dlm.tasks.isolation import BUILD_WALLS, readable
 
 Why = Literal["passed", "wrong", "error", "missing", "syntax", "timeout", "memory", "output", "exit"]
 
-# Imports nothing beyond what the interpreter has loaded anyway: starting up is most of the cost of a short program.
+# Imports only what the interpreter has loaded anyway: start-up is most of the cost of a short program.
 CHILD = (
     f"""
 import os, sys
@@ -88,7 +88,7 @@ def finish(why, answers=(), token=token, missing=missing, channel=channel, write
 def fence(event, details):
     frame = event == "object.__getattr__" and details[1] in ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
     if frame or event in looks or event.partition(".")[0] in ("ctypes", "gc"):
-        raise ValueError(event)  # what the interpreter itself says to a frame that is not there
+        raise ValueError(event)  # what the interpreter itself raises for a frame that is not there
 
 
 looks = {"sys._getframe", "sys._current_frames", "sys._current_exceptions", "sys.settrace", "sys.setprofile"}
@@ -122,11 +122,11 @@ finish("passed", answers)
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. ``output_bytes`` bounds the returned values; what it prints is thrown away.
+    """What one program may use.
 
-    ``file_bytes`` bounds a file, ``disk_bytes`` all it writes, where it has a file system of its own.
-
-    ``processes`` is how many processes the user may have before the program can start no more: with 0 it never can.
+    ``output_bytes`` limits the returned values; what the program prints is discarded. ``file_bytes`` limits each file,
+    ``disk_bytes`` everything it writes, where it has a file system of its own. ``processes`` is how many processes the
+    user may have before the program can start no more; with 0 it can start none.
     """
 
     wall_seconds: float = 4.0
@@ -159,7 +159,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether every case came out right, in one word why or why not, and which walls were ``missing``."""
+    """Whether every case was right, one word that says why or why not, and which walls were ``missing``."""
 
     why: Why
     missing: Sequence[str] = ()
@@ -200,7 +200,7 @@ def run_cases(program: str, name: str, cases: Sequence[Sequence[Any]], *, limits
 
 @cache
 def missing_walls() -> tuple[str, ...]:
-    """What could not be built around programs on this machine, as names of :data:`soar_dlm.tasks.isolation.WALLS`."""
+    """The walls that this machine does not allow, as names of :data:`soar_dlm.tasks.isolation.WALLS`."""
     return tuple(run_cases("def nothing():\n    return True\n", "nothing", [[[], True]]).missing)
 
 
@@ -216,7 +216,7 @@ def same(expected: Any, answer: Any) -> bool:
 
 
 def _converse(request: bytes, limits: Limits) -> tuple[bytes, Why | None]:
-    """What a fresh child answers to ``request``, and why there is no full answer if there is none."""
+    """What a new child process answers to ``request``, and the reason if there is no full answer."""
     deadline = time.monotonic() + limits.wall_seconds
     with TemporaryDirectory(prefix="soar-", ignore_cleanup_errors=True) as empty:
         child = subprocess.Popen(
@@ -254,7 +254,7 @@ def _converse(request: bytes, limits: Limits) -> tuple[bytes, Why | None]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing, but for the one variable without which no process starts on Windows; the child clears it."""
+    """Empty, except for the one variable that every process on Windows needs to start; the child clears it."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if sys.platform == "win32" and name in os.environ}
 
 

@@ -14,10 +14,10 @@ NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 
 
 class Gsm8k(PublishedTask):
-    """Question and answer after ``shots`` solved ones, the first of the training set.
+    """Question and answer, after ``shots`` solved examples: the first of the training set.
 
-    ``correct`` takes the number behind ``####``, or the last number of the text if there is no such mark: what
-    lm-evaluation-harness calls flexible-extract where a model leaves the mark out, and strict-match where it does not.
+    ``correct`` takes the number after ``####``, or the last number of the text if the mark is missing: what
+    lm-evaluation-harness calls strict-match where the model writes the mark, and flexible-extract where it does not.
     """
 
     name: ClassVar[str] = "gsm8k"
@@ -52,7 +52,7 @@ def question(row: dict[str, str]) -> str:
 
 
 def final_number(text: str) -> str | None:
-    """The number behind the mark, else the last one, without currency signs, commas and a final full stop."""
+    """The number after the mark, else the last one, without currency signs, commas and a final full stop."""
     marked = MARKED.search(text)
     if marked:
         return _plain(marked[1])

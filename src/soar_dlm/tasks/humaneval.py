@@ -14,10 +14,10 @@ HUB = "openai/openai_humaneval"
 
 
 class HumanEval(PublishedTask):
-    """The prompt as it is, no examples before it; the benchmark's own tests decide.
+    """The prompt as published, without examples; the benchmark's own tests decide.
 
-    What follows the function (a next definition, a comment, a printed call) is cut off, and so is what stands outside
-    a block of code where the model wrote one.
+    Whatever follows the function (another definition, a comment, a printed call) is cut off. If the model wrote a
+    fenced block of code, only that block counts.
     """
 
     name: ClassVar[str] = "humaneval"

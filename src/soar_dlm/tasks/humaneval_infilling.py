@@ -14,10 +14,10 @@ HUB = "loubnabnl/humaneval_infilling"
 
 
 class HumanEvalInfilling(InfillingTask, PublishedTask):
-    """``subset`` names the file; a subclass for each.
+    """One subclass for each ``subset``, which names the file.
 
-    Prefix and suffix are given as they are, not glued into a prompt. ``correct`` runs the benchmark's own tests
-    (pass@1), ``exact`` compares with the canonical solution.
+    Prefix and suffix surround the blank as they are; no prompt is built from them. ``correct`` runs the benchmark's
+    own tests (pass@1), ``exact`` compares with the canonical solution.
     """
 
     subset: ClassVar[str]

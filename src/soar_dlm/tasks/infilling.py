@@ -1,4 +1,4 @@
-"""Tasks in which the text behind the answer is there already."""
+"""Tasks in which the text after the answer is given."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class InfillingTask(Task):
         return self.all_correct([problem], [text])[0]
 
     def exact(self, problem: Problem, text: str) -> bool:
-        """Whether ``text`` is the very text that was taken out, white space included: some spans are nothing else."""
+        """Whether ``text`` is exactly what was taken out, including white space, which is all that some spans are."""
         return text == problem.answer

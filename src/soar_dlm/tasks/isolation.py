@@ -1,7 +1,7 @@
-"""Walls around a program on Linux: namespaces, a root of its own, no new processes and no sockets.
+"""Walls around a program on Linux: namespaces, a separate root, no new processes and no sockets.
 
-What is here runs in the child process before the program does, as text, since the child shares no modules with the
-parent. Every wall is tried by itself; the names of those that could not be built are told to the parent.
+This code is passed as text and runs in the child process before the program does, since the child shares no modules
+with the parent. Each wall is tried separately; the child reports the names of those that could not be built.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WALLS: dict[Wall, str] = {
     "processes": "no view of other processes (process namespace)",
     "calls": "no new processes, programs or sockets (seccomp)",
 }
-"""What each wall keeps a program from, as users read it."""
+"""What each wall keeps a program from, in words for the user."""
 
 # The numbers are those of the kernel's interface: flags of unshare(2), mount(2) and prctl(2), and a seccomp filter that
 # answers EPERM to the calls named, on the processors it knows.
@@ -126,7 +126,7 @@ def build_walls(read_only, size):
 
 
 def readable() -> list[str]:
-    """The paths that a program can read: what the interpreter itself is made of."""
+    """The paths that a program can read: those of the interpreter itself."""
     wanted = ["/usr", "/lib", "/lib64", "/bin", "/dev/null", "/dev/zero", "/dev/urandom"]
     wanted += [sys.base_prefix, sys.base_exec_prefix]
     found = []

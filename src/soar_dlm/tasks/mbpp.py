@@ -12,11 +12,11 @@ from soar_dlm.tasks.unit_tests import all_pass_tests
 
 HUB = "google-research-datasets/mbpp"
 SHOWN = (2, 3, 4)
-"""The examples that stand before the question, by task_id, as lm-evaluation-harness has them."""
+"""The examples shown before the question, by task_id: the same as in lm-evaluation-harness."""
 
 
 class Mbpp(PublishedTask):
-    """Three solved examples, then sentence and tests; the same tests decide."""
+    """Three solved examples, then a sentence and its tests; the same tests decide."""
 
     name: ClassVar[str] = "mbpp"
     about: ClassVar[str] = "short Python programs from a sentence and tests; judged by the tests"
@@ -27,10 +27,10 @@ class Mbpp(PublishedTask):
 
     def load(self) -> list[Problem]:
         examples = {row["task_id"]: row for row in self._rows("prompt")}
-        shown = "".join(f"{asked(examples[number])}{examples[number]['code']}\n[DONE]\n\n" for number in SHOWN)
+        shown = "".join(f"{question(examples[number])}{examples[number]['code']}\n[DONE]\n\n" for number in SHOWN)
         return [
             Problem(
-                prompt=shown + asked(row),
+                prompt=shown + question(row),
                 answer=row["code"],
                 key=f"mbpp/{row['task_id']}",
                 kind="mbpp",
@@ -50,7 +50,7 @@ class Mbpp(PublishedTask):
         return all_pass_tests(programs, [problem.checks["test"] for problem in problems])
 
 
-def asked(row: dict[str, Any]) -> str:
+def question(row: dict[str, Any]) -> str:
     tests = "\n".join(row["test_list"][:3])
     return (
         f"You are an expert Python programmer, and here is your task: {row['text']} "

@@ -37,7 +37,7 @@ MIDDLE = {kind: [op for op in LAST[kind] if op.gives != "bool" and op.role != "c
 class MiniCode(Task):
     """Pipelines of two to four operations on a list of numbers, a text or a number.
 
-    The prompt says what the function does and not how it is written; the answer is one of several styles, drawn at
+    The prompt says what the function does, not how it is written; the answer has one of several styles, chosen at
     random. The key names the operations and their constants. The judge runs hidden cases.
     """
 
@@ -71,7 +71,7 @@ class MiniCode(Task):
 
 
 def length(text: str) -> int:
-    """About how many tokens ``text`` is: words, numbers, marks and line starts."""
+    """About how many tokens ``text`` has: words, numbers, marks and line starts."""
     return len(TOKEN.findall(text))
 
 
@@ -83,7 +83,7 @@ def function_body(text: str) -> str:
 
 
 def _pipeline(kind: Type, count: int, guarded: bool, rng: random.Random) -> list[Step] | None:
-    """Operations whose types fit together, none twice; None if the walk came to a bad end."""
+    """Operations whose types fit together, none twice; None if the random walk cannot be completed."""
     chosen: list[Operation] = []
     if guarded and GUARDS[kind]:
         chosen.append(rng.choice(GUARDS[kind]))

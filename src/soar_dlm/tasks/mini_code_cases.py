@@ -20,7 +20,7 @@ ALPHABET = (*LETTERS * 3, *"bcdfghklmpuvwyz", *"AEINRST")
 
 
 class TooLarge(Exception):
-    """A value on the way is too long or too large to be worth asking for."""
+    """An intermediate value is too long or too large to be a sensible case."""
 
 
 def evaluate(steps: Sequence[Step], value: Any) -> Any:
@@ -39,7 +39,7 @@ def evaluate(steps: Sequence[Step], value: Any) -> Any:
 
 
 def draw_input(takes: Type, near: Sequence[int], rng: random.Random) -> Any:
-    """An input of type ``takes``; its numbers, if any, are often close to one of ``near``."""
+    """An input of type ``takes``, whose numbers are often close to one of ``near``."""
     if takes == "str":
         return ("  " if rng.random() < 0.1 else " ").join(_words(rng))
     if takes == "words":
@@ -57,7 +57,7 @@ def draw_input(takes: Type, near: Sequence[int], rng: random.Random) -> Any:
 
 
 def _word_bank() -> tuple[str, ...]:
-    """Words of letters, and now and then one with a digit or a mark in it."""
+    """Words of letters, and now and then one with a digit or a mark."""
     rng = random.Random(0)
     words = ("".join(rng.choices(ALPHABET, k=rng.choice((1, 2, 3, 4, 5, 6, 8)))) for _ in range(500))
     return (*words, *("7", "x1!", "a-b", "t", "no", "in") * 4)
@@ -72,10 +72,10 @@ def _words(rng: random.Random) -> list[str]:
 
 
 def draw_cases(steps: Sequence[Step], rng: random.Random) -> list[list[Any]] | None:
-    """Cases ``[[input], expected]`` that show every operation and every number of the pipeline, or None.
+    """Cases ``[[input], expected]`` that reveal every operation and every number of the pipeline, or None.
 
-    An operation shows if leaving it out changes an answer; a number shows if adding one to it does. Where the first
-    inputs do not show a part, a few more are tried; a part that still does not show may well not matter at all.
+    An operation is revealed if leaving it out changes an answer, a number if adding one to it does. Where the first
+    inputs do not reveal a part, a few more are tried; a part that stays hidden may well make no difference at all.
     """
     takes = steps[0][0].takes
     numbers = [constant for _, constants in steps for constant in constants if isinstance(constant, int)]
@@ -100,7 +100,7 @@ def draw_cases(steps: Sequence[Step], rng: random.Random) -> list[list[Any]] | N
 
 
 def _showing(steps: Sequence[Step], variant: Sequence[Step], inputs: Iterable[Any]) -> tuple[Any, Any] | None:
-    """The first input on which the two pipelines part, with the answer of the first pipeline."""
+    """The first input on which the two pipelines differ, with the answer of the first."""
     for value in inputs:
         answer = evaluate(steps, value)
         if evaluate(variant, value) != answer:

@@ -1,7 +1,7 @@
 """The operations mini-code programs are made of: what each does, how it is said and how it is written in Python.
 
-In ``code`` and ``update``, ``{x}`` stands for what the operation is applied to and ``{a}``, ``{b}``, ``{c}`` for its
-constants. Every operation is total: it has a value on every input of its type.
+In ``code`` and ``update``, ``{x}`` is the operand and ``{a}``, ``{b}``, ``{c}`` are the constants. Every operation
+is total: it has a value for every input of its type.
 """
 
 from __future__ import annotations

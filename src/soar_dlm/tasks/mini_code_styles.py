@@ -51,7 +51,7 @@ def bodies(steps: Sequence[Step], parameter: str) -> list[str]:
 
 
 def _fill(operation: Operation, template: str, constants: tuple[Any, ...], value: Value) -> str:
-    """The template with its constants and its operand, in brackets where grammar asks for them."""
+    """The template with its constants and its operand, in brackets where the grammar needs them."""
     if value.source:
         sole = operation.code.endswith(("({x})", "({x}))")) and not operation.code.startswith("len")
         code = value.clause if sole else value.whole
@@ -117,7 +117,7 @@ def _finish(steps: Sequence[Step], value: Value, lines: list[str]) -> list[str]:
 
 
 def _nested(guard: Step | None, steps: Sequence[Step], parameter: str) -> list[str]:
-    """One expression, or as few lines as can be."""
+    """One expression, or as few lines as possible."""
     lines: list[str] = []
     value = Value(parameter)
     try:

@@ -27,7 +27,7 @@ from soar_dlm.tasks.task import Task
 
 STEP_COUNTS = (2, 3, 4, MOST_STEPS)
 STEP_CHANCES = (0.3, 0.6, 0.85, 1.0)
-"""The chance of at most so many steps."""
+"""The chance of at most this many steps."""
 
 SHOPPING = 0.12
 SECOND_PERSON = 0.45
@@ -132,7 +132,7 @@ BASKETS = {steps: [b for b in _BASKETS if b.sensible and b.cost == steps] for st
 
 
 def _shop(story: Story) -> None:
-    """A story of a purchase: prices, how many of each, and the sum or the change."""
+    """A story about a purchase: prices, how many of each, and the total or the change."""
     rng, slots = story.rng, story.slots
     basket = pick(rng, BASKETS[story.steps])
     for name, noun in zip(("one", "two"), rng.sample(words.GOODS, 2), strict=True):
@@ -176,7 +176,7 @@ def _say_prices(story: Story, basket: Basket) -> tuple[Quantity, Quantity]:
 
 
 def _add_up(story: Story, bought: Sequence[tuple[str, Quantity, int]]) -> Quantity:
-    """The steps from prices and counts to the sum to pay."""
+    """The steps from prices and counts to the total."""
     sums = []
     for noun, price, count in bought:
         story.slots["goods"], story.slots["Goods"] = story.slots[noun + "s"], story.slots[noun.capitalize() + "s"]
@@ -218,7 +218,7 @@ class MiniGsm(Task):
 
 
 def _write(rng: random.Random, steps: int) -> Problem:
-    """One problem with so many steps, unless the numbers lead to a dead end."""
+    """One problem with this many steps, unless the numbers lead to a dead end."""
     shopping = rng.random() < SHOPPING
     story = Story(rng, themes.MONEY if shopping else pick(rng, THEMES), steps)
     people = [(pick(rng, words.MEN), "he"), (pick(rng, words.WOMEN), "she")]

@@ -1,4 +1,4 @@
-"""How a mini-gsm problem comes about: the numbers, the sentences, the solution lines and the plan."""
+"""How a mini-gsm problem is made: its numbers, sentences, solution lines and plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALLEST = 2
 
 MOST_STEPS = 5
 UNIT_LEFT_OUT = 0.15
-"""How often a solution line is without its unit."""
+"""How often a solution line leaves out its unit."""
 
 T = TypeVar("T")
 Numbers = dict[str, int]
@@ -122,11 +122,11 @@ class Story:
         self.slots = {"things": pick(rng, theme.things), "this": this, "that": that, "red": red, "blue": blue}
 
     def left(self) -> int:
-        """How many steps are still to be made."""
+        """How many steps remain to be made."""
         return self.steps - len(self.plan)
 
     def person(self, name: str, he: str) -> None:
-        """Go on with the person called ``name``."""
+        """Continue with the person called ``name``."""
         him, his = ("him", "his") if he == "he" else ("her", "her")
         self.slots.update(name=name, he=he, He=he.capitalize(), him=him, his=his, s="s", have="has", do="does")
         self.slots.update(A=name, a=name)
@@ -135,7 +135,7 @@ class Story:
         self.reduced = False
 
     def both(self) -> None:
-        """Go on with the two people as one."""
+        """Continue with the two people together."""
         self.slots.update(name="They", he="they", He="They", him="them", his="their", s="", have="have", do="do")
         self.slots.update(A="They", a="they")
 
@@ -149,7 +149,7 @@ class Story:
             slots["A"] = slots["a"] = slots["name"]
 
     def step(self, operator: str, left: Quantity, right: Quantity, line: Line) -> Quantity:
-        """Compute one result and write its line; the fifth line is without a unit, so that the answer fits."""
+        """Compute one result and write its line; the fifth line has no unit, so that the answer fits."""
         value = _apply(operator, left.value, right.value)
         last_of_many = len(self.plan) == MOST_STEPS - 1
         sides = [left, right]

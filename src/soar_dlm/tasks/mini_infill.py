@@ -1,4 +1,4 @@
-"""mini-infill: a line, or a few, of a short Python function whose other lines are there."""
+"""mini-infill: one or a few missing lines of a short Python function."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from soar_dlm.tasks.unit_tests import all_pass
 
 
 class MiniInfill(InfillingTask):
-    """Functions of mini-code with lines taken out, as HumanEval-Infilling does it.
+    """Functions of mini-code with lines taken out, in the manner of HumanEval-Infilling.
 
-    The prompt ends with a line break; the answer is whole lines with their indentation and their line breaks. The key
-    is that of the function, so that no line of a test function is trained on. The judge runs the function's hidden
-    cases; :meth:`exact` compares texts. ``more_lines`` is how often two or three lines are missing instead of one.
+    The prompt ends with a line break; the answer is whole lines with their indentation and line breaks. The key is
+    that of the function, so that no line of a test function is trained on. The judge runs the function's hidden cases;
+    :meth:`exact` compares texts. ``more_lines`` is how often two or three lines are missing instead of one.
     """
 
     name: ClassVar[str] = "mini-infill"
@@ -52,7 +52,7 @@ class MiniInfill(InfillingTask):
 
 
 class MiniInfillLines(MiniInfill):
-    """The drill for blanks that are longer than they look: two or three lines are missing where there are so many."""
+    """A drill for long blanks: two or three lines are missing wherever the function has enough of them."""
 
     name: ClassVar[str] = "mini-infill-lines"
     about: ClassVar[str] = "write two or three missing lines of a Python function; judged by hidden tests"

@@ -32,11 +32,11 @@ def written(grid: Grid) -> str:
 class MiniSudoku(Task):
     """Complete a grid of digits 1 to 6: each once in every row, column and box of 2 rows by 3 columns.
 
-    A puzzle is a minimal one from a fixed pool, changed by a random symmetry of the grid, with some cells of its
+    A puzzle is a minimal one from a fixed pool, transformed by a random symmetry of the grid, with some cells of its
     solution added. ``pool`` is the number of minimal puzzles. ``added_weights[n]`` is the weight of adding n cells.
 
-    The key is the solution with its digits renamed: all puzzles of one solution are in the same split, whatever
-    digits and givens they show.
+    The key is the solution with its digits renamed, so all puzzles with one solution are in the same split, whatever
+    their digits and givens.
     """
 
     name: ClassVar[str] = "mini-sudoku"
@@ -62,7 +62,7 @@ class MiniSudoku(Task):
         )
 
     def correct(self, problem: Problem, text: str) -> bool:
-        """Whether the first six lines that are not blank are the solution; only the number of spaces is free."""
+        """Whether the first six non-blank lines are the solution; the number of spaces does not matter."""
         lines = [line.strip(" ") for line in text.split("\n")]
         rows = [" ".join(filter(None, line.split(" "))) for line in lines if line]
         return "\n".join(rows[: SHAPE.side]) == problem.answer.strip()

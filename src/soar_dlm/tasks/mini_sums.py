@@ -1,4 +1,4 @@
-"""mini-sums: bare arithmetic, the drill that goes with mini-gsm."""
+"""mini-sums: bare arithmetic, a drill for mini-gsm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MiniSums(Task):
 
 
 def _sum(rng: random.Random) -> tuple[str, int]:
-    """The left side of a sum, and its result; additions and subtractions are the most, as they have the most facts."""
+    """The left side of a sum and its result; most are additions and subtractions, which have the most facts."""
     sign = rng.choices("+-*/", (8, 8, 2, 2))[0]
     if sign in "+-":
         total = rng.randint(3, 50)

@@ -15,12 +15,12 @@ PARTS = 32
 
 @dataclass(frozen=True)
 class Problem:
-    """One question, one right answer, and what a judge needs besides.
+    """A question, a right answer, and what else the judge needs.
 
-    ``key`` names what makes the problem the same problem whatever its wording: its structure and its numbers. The
-    split hangs on the key alone, so no rewording of a test problem is ever trained on. ``kind`` is a label to group
-    results by, such as "3 steps". ``checks`` holds what the judge needs besides the answer, as plain JSON values.
-    ``suffix`` is the text behind the answer, where a blank is to be filled.
+    ``key`` identifies a problem whatever its wording: by its structure and its numbers. The split depends on the key
+    alone, so no rewording of a test problem is ever trained on. ``kind`` is a label to group results by, such as
+    "3 steps". ``checks`` holds what the judge needs besides the answer, as plain JSON values. ``suffix`` is the text
+    after the answer, where a blank is to be filled.
     """
 
     prompt: str
@@ -32,6 +32,6 @@ class Problem:
 
     @property
     def split(self) -> Split:
-        """Where the hash of the key puts this problem."""
+        """The split that the hash of the key assigns."""
         part = int.from_bytes(blake2b(self.key.encode(), digest_size=8).digest(), "big") % PARTS
         return "test" if part == 0 else "validation" if part == 1 else "train"

@@ -1,4 +1,4 @@
-"""Published benchmarks: fixed problems, from a folder the user names or from the Hugging Face Hub."""
+"""Published benchmarks: fixed problems from a folder or from the Hugging Face Hub, in their published order."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from soar_dlm.tasks.problem import Problem, Split
 from soar_dlm.tasks.task import Task
 
 DATA_DIR = "SOAR_DATA_DIR"
-"""The environment variable that names the folder where none is given."""
+"""The environment variable that names the folder if none is given."""
 
 
 ON_THE_HUB = "hf://datasets/{hub}@refs/convert/parquet/{subset}/{split}/*.parquet"
-"""The Hub's own copy of every dataset: no code of the dataset's is run, which some of them would need."""
+"""The Hub's Parquet copy of every dataset; reading it runs no code of the dataset, unlike loading some originals."""
 
 
 class PublishedTask(Task):
     """A task whose problems are read, not drawn; all of them are for testing.
 
-    ``data_dir`` is a folder with the benchmark's own files, by default the one that SOAR_DATA_DIR names; without
-    either, they come from the Hub.
+    ``data_dir`` is a folder with the benchmark's own files, by default the one named by SOAR_DATA_DIR. Without either,
+    they come from the Hub.
     """
 
     def __init__(self, data_dir: str | os.PathLike[str] | None = None) -> None:
@@ -71,7 +71,9 @@ def read_rows(data_dir: Path | None, file: str, hub: str, subset: str, split: st
                 return [json.loads(line) for line in content.decode("utf-8").splitlines() if line.strip()]
             except (OSError, EOFError, ValueError) as error:
                 raise InputFileError(f"Cannot read {path}: {error}.") from error
-    raise InputFileError(f"There is no {file} in {data_dir}. Name the folder that holds it, or none to use the Hub.")
+    raise InputFileError(
+        f"There is no {file} in {data_dir}. Name the folder that holds it, or name none to use the Hub."
+    )
 
 
 def _from_hub(hub: str, subset: str, split: str) -> list[dict[str, Any]]:
@@ -84,5 +86,5 @@ def _from_hub(hub: str, subset: str, split: str) -> list[dict[str, Any]]:
         return [dict(row) for row in load_dataset("parquet", data_files=files, split="train")]
     except Exception as error:
         raise InputFileError(
-            f"Cannot get {subset} of {hub} from the Hub: {error}. Without a network, name a folder with its files."
+            f"Cannot get {subset} of {hub} from the Hub: {error}. Offline, name a folder that has its files."
         ) from error

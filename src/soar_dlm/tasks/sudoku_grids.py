@@ -180,24 +180,24 @@ def solutions(shape: Shape, puzzle: Sequence[int]) -> Iterator[Grid]:
 
 
 def count_solutions(shape: Shape, puzzle: Sequence[int], limit: int = 2) -> int:
-    """How many solutions ``puzzle`` has, counted no further than ``limit``."""
+    """How many solutions ``puzzle`` has, counting to ``limit`` at most."""
     return sum(1 for _ in islice(search(shape, possibilities(shape, puzzle)), limit))
 
 
 def random_grid(shape: Shape, rng: random.Random) -> Grid:
-    """A full grid; any may come, though not all are equally likely."""
+    """A full grid; every grid is possible, though not all are equally likely."""
     first_row = rng.sample(range(1, shape.side + 1), shape.side)
     return as_grid(shape, next(search(shape, possibilities(shape, first_row), rng)))
 
 
 def dig(shape: Shape, solution: Grid, rng: random.Random) -> Grid:
-    """A minimal puzzle of ``solution``: it has no other solution, and would have one with any given taken away."""
+    """A minimal puzzle of ``solution``: it has no other solution, but would have if any given were removed."""
     cells = shape.side**2
     puzzle = list(solution)
     for cell in rng.sample(range(cells), cells):
         puzzle[cell] = 0
         known = 1 << (solution[cell] - 1) * cells + cell
-        # All other solutions must differ in this very cell, or it would not have been the only one before.
+        # Any other solution must differ in this cell, or the puzzle would not have been unique before.
         if next(search(shape, possibilities(shape, puzzle) & ~known), None) is not None:
             puzzle[cell] = solution[cell]
     return tuple(puzzle)
@@ -205,7 +205,7 @@ def dig(shape: Shape, solution: Grid, rng: random.Random) -> Grid:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """A change of a grid that keeps it a sudoku: cell i of the new grid is cell ``cells[i]`` with its digit renamed.
+    """A transformation that keeps a grid a sudoku: cell i of the new grid is cell ``cells[i]`` with its digit renamed.
 
     ``digits[d]`` is the new name of digit d; an empty cell stays empty, so ``digits[0]`` is 0.
     """
@@ -219,7 +219,7 @@ class Symmetry:
 
 
 def random_symmetry(shape: Shape, rng: random.Random) -> Symmetry:
-    """Any symmetry that moves bands, stacks, rows, columns and digits, all equally likely."""
+    """A symmetry that moves bands, stacks, rows, columns and digits; all are equally likely."""
     side = shape.side
     rows, columns = rng.choice(shape.row_orders), rng.choice(shape.column_orders)
     cells = tuple([row * side + column for row in rows for column in columns])

@@ -1,4 +1,4 @@
-"""Judging programs: by cases whose results are compared outside, or by a benchmark's own asserts."""
+"""Judging programs: by cases whose results are compared outside the process, or by a benchmark's own asserts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEST_LIMITS = Limits(wall_seconds=30.0, cpu_seconds=15)
 
 _Job = TypeVar("_Job")
 
-# Both texts are run by what was bound before the program could change anything, the tests with builtins of their own.
+# Both texts are run by functions bound before the program could change anything, the tests with their own builtins.
 _TESTED = """\
 def {passes}(program={program!r}, tests={tests!r}, run=exec, read=compile, builtins=dict(vars(__import__("builtins")))):
     space = {{"__name__": "program", "__builtins__": dict(builtins)}}
@@ -29,8 +29,8 @@ def {passes}(program={program!r}, tests={tests!r}, run=exec, read=compile, built
 
 def all_pass(programs: Sequence[str], checks: Sequence[Any]) -> list[bool]:
     """Whether each program passes its cases: ``checks`` has the ``name`` of the function and ``cases`` for each."""
-    told = [json.dumps(dict(own)) for own in checks]
-    return _each(_passes_cases, list(zip(programs, told, strict=True)))
+    texts = [json.dumps(dict(own)) for own in checks]
+    return _each(_passes_cases, list(zip(programs, texts, strict=True)))
 
 
 def all_pass_tests(programs: Sequence[str], tests: Sequence[str]) -> list[bool]:
