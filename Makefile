@@ -1,6 +1,7 @@
 # On a fresh machine with only Python and pip:
 #   make demo    install into .venv and solve some problems on the CPU with every strategy
 #   make test    install into .venv and run every check: lint, types, import contracts, tests
+#   make test-kernels    run the tests with the kernels of other processors, which takes an hour or more
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 WORKERS ?= 2
 RESULTS ?= docs/results/eval
 
-.PHONY: demo test lint types contracts tests format overhead table1 table3 eval tables retrain clean
+.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 eval tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -29,6 +30,9 @@ contracts: $(VENV)/.ready-dev
 tests: $(VENV)/.ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --cov --cov-report=term --cov-report=json:$(VENV)/coverage.json
 	$(BIN)/python tests/coverage_floor.py $(VENV)/coverage.json 95 search engine
+
+test-kernels: $(VENV)/.ready-dev
+	PYTHON=$(BIN)/python tests/kernels.sh
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .

@@ -31,7 +31,8 @@ from transformers import LlamaForCausalLM
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
 from soar_dlm.models.families import LLADA
-from soar_dlm.models.masked_lm import ModelFacts, Rows, TransformersLM
+from soar_dlm.models.masked_lm import ModelFacts, Rows
+from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.stock import stock_config
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.search.confidence import BLOCK, most_likely
 from soar_dlm.search.metrics import METRICS, get_metric
-from soar_dlm.search.reading import ban, draw, read
+from soar_dlm.search.reading import BANNED, ban, draw, read
 from soar_dlm.search.sampling import Sampling
 
 GREEDY = Sampling()
@@ -135,3 +135,13 @@ def test_bad_sampling_is_refused(settings: dict[str, float]) -> None:
 def test_unknown_metric_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'neg_entropy'"):
         get_metric("entropy")
+
+
+def test_tokens_that_cannot_come_add_nothing_to_the_entropy() -> None:
+    """0 * log 0 is 0, also for the least numbers a model can put in."""
+    lowest = torch.finfo(torch.float32).min
+    for low in (BANNED, lowest, -1e4):
+        logits = torch.tensor([[1.0, 0.0, low, low]])
+        _, confidence = read(logits.clone(), get_metric("neg_entropy"), GREEDY)
+        _, expected = read(logits[:, :2].clone(), get_metric("neg_entropy"), GREEDY)
+        assert confidence.item() == pytest.approx(expected.item(), abs=1e-6)

@@ -16,8 +16,11 @@ from soar_dlm.lm import LM, load
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.models.families import DREAM, FAMILIES, LLADA, Family, family_of
 from soar_dlm.models.layouts import save_weights
+from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
+from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.stock import stock_config
+from tests.checkpoints import edit_weights
 
 LLADA_8B = {
     "model_type": "llada",
@@ -122,6 +125,75 @@ def test_full_size_models_match_the_published_checkpoints(
     assert config.rope_parameters["rope_theta"] == raw["rope_theta"]
 
 
+@pytest.mark.parametrize(
+    ("change", "name", "value"),
+    [
+        ({}, "intermediate_size", 12288),
+        ({"mlp_hidden_size": None, "mlp_ratio": 3}, "intermediate_size", 3 * 4096),
+        ({"n_kv_heads": 8}, "num_key_value_heads", 8),
+        ({"n_kv_heads": None}, "num_key_value_heads", 32),
+        ({"n_kv_heads": None, "multi_query_attention": True}, "num_key_value_heads", 1),
+        ({"rms_norm_eps": 1e-3}, "rms_norm_eps", 1e-3),
+        ({"rms_norm_eps": ...}, "rms_norm_eps", 1e-5),
+        ({"rope_theta": 7.0}, "rope_parameters", {"rope_type": "default", "rope_theta": 7.0}),
+        ({"rope_theta": ...}, "rope_parameters", {"rope_type": "default", "rope_theta": 10000.0}),
+        ({"weight_tying": True}, "tie_word_embeddings", True),
+        ({"weight_tying": ...}, "tie_word_embeddings", False),
+        ({"vocab_size": 126000}, "vocab_size", 126464),
+        ({"embedding_size": None, "vocab_size": 126000}, "vocab_size", 126000),
+        ({"bos_token_id": 3}, "bos_token_id", 3),
+        ({}, "eos_token_id", 126081),
+        ({}, "pad_token_id", 126081),
+        ({}, "use_cache", False),
+        ({"quantization_config": {"quant_method": "x"}}, "quantization_config", {"quant_method": "x"}),
+    ],
+)
+def test_every_number_of_a_llada_config_reaches_the_stock_class(change: dict[str, Any], name: str, value: Any) -> None:
+    raw = {key: setting for key, setting in (LLADA_8B | change).items() if setting is not ...}
+    assert getattr(stock_config(LLADA, raw), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_key_value_heads", 2),
+        ("rms_norm_eps", 1e-3),
+        ("tie_word_embeddings", True),
+        ("intermediate_size", 99),
+        ("max_position_embeddings", 77),
+        ("vocab_size", 1000),
+        ("eos_token_id", 5),
+        ("pad_token_id", 6),
+        ("mask_token_id", 7),
+    ],
+)
+def test_every_number_of_a_dream_config_reaches_the_stock_class(name: str, value: Any) -> None:
+    assert getattr(stock_config(DREAM, DREAM_7B), name) == DREAM_7B[name]
+    assert getattr(stock_config(DREAM, DREAM_7B | {name: value}), name) == value
+
+
+def test_tied_weights_load_from_the_one_that_is_saved(tmp_path: Path) -> None:
+    """A tied LLaDA has no head of its own in its files."""
+    folder = write_llada(tmp_path, weight_tying=True)
+    edit_weights(folder, lambda weights: weights.pop("model.transformer.ff_out.weight", None))
+    model = load(folder, device="cpu").model
+    assert isinstance(model, TransformersLM)
+    embeddings = load_file(folder / "model.safetensors")["model.transformer.wte.weight"]
+    states = torch.randn(2, 64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model.logits(states), states @ embeddings.T)
+
+
+def test_a_dream_with_a_window_is_not_given_one_mask_for_all_layers(tmp_path: Path) -> None:
+    """One prepared mask would let padded rows see more than rows without padding."""
+    window = {"use_sliding_window": True, "sliding_window": 2, "max_window_layers": 0}
+    lm = load(write_dream(tmp_path, **window), device="cpu").model
+    ids = torch.arange(5, 17).unsqueeze(0)
+    padded = torch.cat([torch.full((1, 3), lm.facts.pad_id), ids], dim=1)
+    where = torch.zeros(1, dtype=torch.int64)
+    plain = lm.hidden(Rows(ids, None, where, where + 6))
+    torch.testing.assert_close(lm.hidden(Rows(padded, where + 3, where, where + 9)), plain, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("write", [write_llada, write_dream])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_sharded_safetensors_round_trip(tmp_path: Path, write: Any, shards: int) -> None:
@@ -130,12 +202,14 @@ def test_sharded_safetensors_round_trip(tmp_path: Path, write: Any, shards: int)
     assert len(list(folder.glob("*.safetensors"))) == shards
     sharded, whole = load(str(folder)), load(str(one))
     stored = load_file(one / "model.safetensors")
+    assert isinstance(sharded.model, TransformersLM)
     loaded = {**dict(sharded.model.backbone.named_parameters(prefix="model")), "lm_head.weight": sharded.model._matrix}
     assert {renamed(name, sharded.family) for name in stored} == set(loaded)
     for name, weight in stored.items():
         assert torch.equal(loaded[renamed(name, sharded.family)], weight), name
     prompts = ["round", "trip"]
-    assert sharded.generate(prompts, max_new_tokens=8) == whole.generate(prompts, max_new_tokens=8)
+    ours, theirs = (lm.generate(prompts, max_new_tokens=8) for lm in (sharded, whole))
+    assert [result.token_ids for result in ours] == [result.token_ids for result in theirs]
 
 
 def test_dream_tokenizer_loads_without_its_remote_code(random_dream: LM) -> None:
@@ -163,7 +237,7 @@ def test_special_ids(random_llada: LM, random_dream: LM) -> None:
         assert lm.model.facts.filler_id == vocabulary[eos]
 
 
-def test_families_are_told_apart() -> None:
+def test_families_are_distinguished() -> None:
     assert [family_of({"model_type": kind}).name for kind in ("llada", "Dream", "dream", "bert", "x")] == [
         "llada",
         "dream",

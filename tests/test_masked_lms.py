@@ -9,9 +9,7 @@ import pytest
 import torch
 import transformers
 
-from soar_dlm.errors import (
-    CheckpointError,
-)
+from soar_dlm.errors import CheckpointError, WeightsMismatch
 from soar_dlm.lm import LM, load
 from soar_dlm.models.masked_lm import Rows
 from tests.checkpoints import edit_weights
@@ -105,6 +103,19 @@ def test_any_masked_lm_loads_and_padding_changes_nothing(tmp_path: Path, kind: s
     together = [result.token_ids for result in lm.generate(prompts, "greedy", max_new_tokens=4)]
     assert together == [lm.generate(prompt, "greedy", max_new_tokens=4).token_ids for prompt in prompts]
     assert all(4 not in token_ids for token_ids in together)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cls.seq_relationship.bias", "bert.pooler.dense.weight", "pooler.dense.bias", "bert.embeddings.position_ids"],
+)
+def test_weights_that_real_checkpoints_carry_for_nothing_are_ignored(tmp_path: Path, name: str) -> None:
+    write_masked_lm(tmp_path, "bert")
+    edit_weights(tmp_path, lambda weights: weights.update({name: torch.ones(2)}))
+    load(tmp_path)
+    edit_weights(tmp_path, lambda weights: weights.update({"bert.new": torch.ones(2)}))
+    with pytest.raises(WeightsMismatch, match=r"1 unexpected \(bert\.new\)"):
+        load(tmp_path)
 
 
 def test_an_architecture_that_takes_other_inputs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,6 @@ def both_logits(lm: LM, name: str) -> tuple[torch.Tensor, torch.Tensor]:
 def test_transformers_own_llama_gives_the_same_logits(lm: LM, name: str) -> None:
     found, expected = both_logits(lm, name)
     assert torch.allclose(found, expected, atol=1e-4)
-    assert torch.equal(found.argmax(-1), expected.argmax(-1))
 
 
 def test_what_is_shipped_is_small_and_complete() -> None:

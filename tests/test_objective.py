@@ -23,9 +23,8 @@ def seeded(seed: int) -> torch.Generator:
 def test_the_levels_of_a_batch_cover_the_range_evenly(rows: int, seed: int) -> None:
     levels = noise_levels(rows, 0.001, seeded(seed))
     assert levels.shape == (rows,)
-    assert 0.001 <= levels.min() <= levels.max() <= 1
-    slots = ((levels - 0.001) / 0.999 * rows).floor().clamp(max=rows - 1)
-    assert sorted(slots.tolist()) == list(range(rows))
+    within_slot = ((levels - 0.001) / 0.999 * rows).sort().values - torch.arange(rows)
+    assert -1e-4 <= within_slot.min() <= within_slot.max() <= 1 + 1e-4
 
 
 @given(st.integers(1, 6), st.integers(2, 12), st.integers(0, 10**6), st.data())

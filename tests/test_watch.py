@@ -244,7 +244,7 @@ def test_the_last_frame_is_the_text_without_what_follows_its_end(random_llada: L
     ):
         console = terminal(400)
         strategy = random_llada.strategy("soar")
-        result = show(random_llada, random_llada.stream("hello", strategy, **options), strategy, console)  # type: ignore[arg-type]
+        result = show(random_llada, random_llada.stream("hello", strategy, **options), strategy, console)
         screen = Screen(console.file.getvalue())  # type: ignore[attr-defined]
         shown = "\n".join(screen.lines).rpartition("\n\nstep")[0]
         assert shown.removesuffix(END) == clean(result.text)

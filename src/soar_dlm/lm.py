@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import index
@@ -17,7 +16,8 @@ from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import PromptError, SettingsError, SoarError, UnknownName
 from soar_dlm.jobs import AnyStrategy, Job, Jobs, Message, Prompt, blank_between, is_conversation
-from soar_dlm.models.loading import Checkpoint, load_checkpoint
+from soar_dlm.models.checkpoint import Checkpoint
+from soar_dlm.models.loading import AnyModel, LoadOptions, load_checkpoint
 from soar_dlm.options import DecodeKeywords, GenerateKeywords, InfillKeywords
 from soar_dlm.results import Event, Infilling, Result
 from soar_dlm.search.catalogue import make_strategy
@@ -368,21 +368,31 @@ def _whole_numbers(values: Any, wanted: str) -> list[int]:
 
 
 def load(
-    name: str | os.PathLike[str],
+    model: AnyModel,
     device: Any = None,
     dtype: Any = None,
     *,
     engine: EngineSettings | None = None,
-    **options: Any,
+    **options: Unpack[LoadOptions],
 ) -> LM:
-    """Load a model by Hub id, local folder or embedded name.
+    """Load a model: a Hub id, a local folder, an embedded name, a PEFT adapter, or a transformers model in memory.
 
-    ``device`` and ``dtype`` default to the first accelerator and the checkpoint's type, or the CPU and float32.
-    Further ``options``: device_map, quantization_config, revision, attn_implementation (to transformers as they are)
-    and mask_token_id for a checkpoint that does not name its mask token.
+    By name:
+
+    - ``device`` and ``dtype`` default to the first accelerator and the checkpoint's type, or the CPU and float32.
+    - ``device_map``, ``quantization_config`` and ``attn_implementation`` go to transformers as they are, and so do
+      ``revision``, ``token``, ``cache_dir`` and ``local_files_only``, for every file that is fetched from the Hub.
+    - ``trust_remote_code`` is not needed: no code from a checkpoint is ever run.
+
+    A model object keeps its place, type and weights, and can still be used. It is put into evaluation mode, and a
+    causal class (Llama, Qwen2) is switched to attend in both directions, permanently. Give it a ``tokenizer``, without
+    which only :meth:`LM.decode` works, and, if its config does not tell, its ``family``: "llada", "dream" or
+    "masked-lm". A PEFT model runs with its adapter, without merging it.
+
+    For both: ``mask_token_id`` for a model that does not name its mask token; ``tokenizer`` to use another one.
     """
-    known = ("device_map", "quantization_config", "revision", "attn_implementation", "mask_token_id")
+    known = LoadOptions.__optional_keys__
     for option in options:
         if option not in known:
             raise UnknownName("option of load called", option, [*known, "device", "dtype", "engine"])
-    return LM(load_checkpoint(name, device=device, dtype=dtype, **options), engine)
+    return LM(load_checkpoint(model, device=device, dtype=dtype, **options), engine)

@@ -194,20 +194,7 @@ class Reader:
         canvases = [question.tokens for question in asked]
         canvases += [question.unconditional(self.model.facts.mask_id) for question in guided]
         columns = [question.columns for question in (*asked, *guided)]
-        longest = max(canvas.size for canvas in canvases)
-        padding = np.array([longest - canvas.size for canvas in canvases])
-        ids = np.full((len(canvases), longest), self.model.facts.pad_id, dtype=np.int64)
-        for row, canvas in enumerate(canvases):
-            ids[row, padding[row] :] = canvas
-        device = self.model.device
-        return Rows(
-            ids=torch.from_numpy(ids).to(device),
-            padding=torch.from_numpy(padding).to(device) if padding.any() else None,
-            row=torch.from_numpy(np.repeat(np.arange(len(columns)), [part.size for part in columns])).to(device),
-            column=torch.from_numpy(
-                np.concatenate([part + pad for part, pad in zip(columns, padding, strict=True)])
-            ).to(device),
-        )
+        return Rows.packed(canvases, columns, self.model.facts.pad_id, self.model.device)
 
     def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Tokens and confidences, slice by slice, in the order of the questions' positions."""
@@ -254,10 +241,15 @@ class Reader:
 
 
 def _some(rows: Rows, start: int, stop: int, ends: Sequence[int]) -> Rows:
-    """A range of the rows with the places asked for in them."""
+    """A range of the rows with the places asked for in them, without the padding that all of them have."""
     places = slice(ends[start], ends[stop])
-    padding = None if rows.padding is None else rows.padding[start:stop]
-    return Rows(rows.ids[start:stop], padding, rows.row[places] - start, rows.column[places])
+    ids, row, column = rows.ids[start:stop], rows.row[places] - start, rows.column[places]
+    if rows.padding is None:
+        return Rows(ids, None, row, column)
+    padding = rows.padding[start:stop]
+    common = int(padding.min())
+    padding = padding - common
+    return Rows(ids[:, common:], padding if bool(padding.any()) else None, row, column - common)
 
 
 def _too_long(question: Question, why: str) -> OutOfMemory:

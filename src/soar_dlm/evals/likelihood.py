@@ -1,4 +1,4 @@
-"""How likely one text is behind another, for models that fill masks in any order."""
+"""How likely one text is after another, for models that fill masks in any order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from soar_dlm import checks
@@ -19,19 +20,19 @@ from soar_dlm.search.greedy import Greedy
 
 @dataclass(frozen=True)
 class Pair:
-    """A prompt and what may follow it, as token ids; ``behind`` belongs after both, such as BERT's [SEP]."""
+    """A prompt and a possible answer, as token ids; ``after`` follows both, such as BERT's [SEP]."""
 
     prompt: Sequence[int]
     answer: Sequence[int]
-    behind: Sequence[int] = ()
+    after: Sequence[int] = ()
 
     def __len__(self) -> int:
-        return len(self.prompt) + len(self.answer) + len(self.behind)
+        return len(self.prompt) + len(self.answer) + len(self.after)
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """One masking of one pair: which answer tokens are hidden, and what each of them counts."""
+    """One masking of one pair: which answer tokens are hidden, and the weight of their log-probability."""
 
     pair: int
     hidden: np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -39,15 +40,15 @@ class _Draw:
 
 
 def log_likelihoods(lm: LM, pairs: Sequence[Pair], samples: int = 128, seed: int = 0) -> list[float]:
-    """The Monte-Carlo estimate that LLaDA uses of log p(answer | prompt), a lower bound on average.
+    """LLaDA's Monte-Carlo estimate of log p(answer | prompt), on average a lower bound.
 
-    1. For a pair with L answer tokens, each sample hides l of them: l goes evenly through 1 to L over the samples, from
-       a random start; which l is random.
+    1. For a pair with L answer tokens, each sample hides l of them. Over the samples, l runs evenly through 1 to L from
+       a random start; which l tokens are hidden is random.
     2. A sample is the log-probability of the hidden tokens, times L / l.
-    3. The estimate is the mean over the samples.
+    3. The estimate is the mean of the samples.
 
-    A pair's draws depend on the seed and on its own tokens alone, so its estimate is the same in every batch and
-    process. An empty answer has likelihood 1.
+    A pair's draws depend only on the seed and its own tokens, so its estimate is the same in every batch and process.
+    An empty answer has likelihood 1.
     """
     checks.whole_number("samples", samples, 1)
     for pair in pairs:
@@ -61,7 +62,7 @@ def log_likelihoods(lm: LM, pairs: Sequence[Pair], samples: int = 128, seed: int
 
 
 def _batches(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> Iterator[list[_Draw]]:
-    """Draws of similar length together, of equal length where the model takes no padding."""
+    """Draws of similar length together; of equal length if the model takes no padding."""
 
     def length(draw: _Draw) -> int:
         return len(pairs[draw.pair])
@@ -74,12 +75,12 @@ def _batches(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> Iterator[
 
 
 def would_be_written(lm: LM, pairs: Sequence[Pair]) -> list[bool]:
-    """Whether greedy decoding of a canvas of the answer's length gives the answer."""
+    """Whether greedy decoding of a canvas as long as the answer gives the answer."""
     facts = lm.model.facts
     written = [place for place, pair in enumerate(pairs) if pair.answer]
     blanks = [slice(len(pairs[place].prompt), len(pairs[place].prompt) + len(pairs[place].answer)) for place in written]
     canvases = [
-        [*pairs[place].prompt, *[facts.mask_id] * len(pairs[place].answer), *pairs[place].behind] for place in written
+        [*pairs[place].prompt, *[facts.mask_id] * len(pairs[place].answer), *pairs[place].after] for place in written
     ]
     fill = [range(blank.start, blank.stop) for blank in blanks]
     results = lm.decode(canvases, Greedy(), fill=fill, early_exit=False)
@@ -104,40 +105,30 @@ def _draws(place: int, pair: Pair, samples: int, seed: int) -> Iterator[_Draw]:
 def _measured(lm: LM, pairs: Sequence[Pair], draws: Sequence[_Draw]) -> list[float]:
     """The log-probability of what each draw hides."""
     facts = lm.model.facts
-    rows, places, targets = [], [], []
+    canvases, places, targets = [], [], []
     for draw in draws:
         pair = pairs[draw.pair]
-        ids = np.array([*pair.prompt, *pair.answer, *pair.behind])
+        ids = np.array([*pair.prompt, *pair.answer, *pair.after], dtype=np.int64)
         columns = len(pair.prompt) + draw.hidden
         targets.append(ids[columns])
         ids[columns] = facts.mask_id
-        rows.append(ids)
+        canvases.append(ids)
         places.append(columns)
-    longest = max(map(len, rows))
-    padding = np.array([longest - len(ids) for ids in rows])
-    batch = np.full((len(rows), longest), facts.pad_id)
-    for number, ids in enumerate(rows):
-        batch[number, padding[number] :] = ids
-    row = np.repeat(np.arange(len(rows)), [len(columns) for columns in places])
-    column = np.concatenate([columns + pad for columns, pad in zip(places, padding, strict=True)])
-    device = lm.model.device
-    hidden = lm.model.hidden(
-        Rows(
-            torch.from_numpy(batch).to(device),
-            torch.from_numpy(padding).to(device) if padding.any() else None,
-            torch.from_numpy(row).to(device),
-            torch.from_numpy(column).to(device),
-        )
-    )
-    target = torch.from_numpy(np.concatenate(targets)).to(device)
+    hidden = lm.model.hidden(Rows.packed(canvases, places, facts.pad_id, lm.model.device))
+    target = torch.from_numpy(np.concatenate(targets))
     at_once = max(lm.engine_settings.head_budget // (8 * facts.vocab_size), 1)
     parts = zip(torch.split(hidden, at_once), torch.split(target, at_once), strict=True)
-    losses = [cross_entropy(lm.model.logits(states).float(), wanted, reduction="none") for states, wanted in parts]
+    losses = [_losses(lm.model.logits(states), wanted) for states, wanted in parts]
     borders = np.cumsum([len(columns) for columns in places])[:-1]
     return [-float(part.sum()) for part in np.split(torch.cat(losses).cpu().numpy(), borders)]
+
+
+def _losses(logits: Tensor, wanted: Tensor) -> Tensor:
+    """The cross-entropy of each wanted token [S] under its logits [S, V], which may be on a device of their own."""
+    return cross_entropy(logits.float(), wanted.to(logits.device), reduction="none")
 
 
 def _check_fits(lm: LM, pair: Pair) -> None:
     longest = lm.model.facts.context
     if longest is not None and len(pair) > longest:
-        raise PromptTooLong(f"Prompt and answer are {len(pair)} tokens long, {lm.name!r} takes {longest}.")
+        raise PromptTooLong(f"Prompt and answer are {len(pair)} tokens long; {lm.name!r} takes at most {longest}.")

@@ -1,1 +1,1 @@
-"""Masked language models: loading them by name and running them the same way whatever their family."""
+"""Masked language models: loaded by name, and run the same way whatever their family."""

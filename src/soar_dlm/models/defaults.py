@@ -1,17 +1,87 @@
-"""The decoding defaults that a checkpoint carries."""
+"""How a checkpoint is best decoded, as it says itself: the section "soar_dlm" of generation_config.json."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
+
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, UnknownName
+from soar_dlm.models.layouts import write_json
+from soar_dlm.models.source import read_json
+from soar_dlm.search.catalogue import make_strategy
+from soar_dlm.search.metrics import get_metric
+
+FILE, SECTION = "generation_config.json", "soar_dlm"
 
 
 @dataclass(frozen=True)
 class DecodingDefaults:
-    """How a checkpoint is decoded unless the caller says otherwise."""
+    """What is used where a request says nothing.
+
+    ``strategy`` is a name and ``settings`` are its settings, but for the threshold: that depends on the metric, so
+    ``thresholds`` has one for each metric, which replaces the family's. ``options`` are options of a request; whether
+    they exist is checked where requests are made.
+    """
 
     strategy: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("settings", "thresholds", "options"):
+            table = getattr(self, name)
+            if not isinstance(table, Mapping) or not all(isinstance(key, str) for key in table):
+                raise SettingsError(f"{name} must map names to values, not be {table!r}.")
+        if "threshold" in self.settings:
+            raise SettingsError(
+                "settings must not contain a threshold: it depends on the metric. "
+                'Write it as thresholds = {"probability": ...}.'
+            )
+        if self.strategy is not None:
+            if not isinstance(self.strategy, str):
+                raise SettingsError(f"strategy must be the name of a strategy, not {self.strategy!r}.")
+            make_strategy(self.strategy, **self.settings)
+        elif self.settings:
+            raise SettingsError("settings are given without a strategy; name the strategy they belong to.")
+        for metric, threshold in self.thresholds.items():
+            get_metric(metric).check_threshold(threshold)
+
+
+def read_defaults(content: Mapping[str, Any] | None, where: str) -> DecodingDefaults:
+    """The defaults in the content of generation_config.json, none if there are none; ``where`` is shown in errors."""
+    section = (content or {}).get(SECTION)
+    if section is None:
+        return DecodingDefaults()
+    known = [entry.name for entry in fields(DecodingDefaults)]
+    try:
+        if not isinstance(section, Mapping):
+            raise SettingsError(f"it must be an object with any of the keys {', '.join(known)}.")
+        for key in section:
+            if key not in known:
+                raise UnknownName("key called", key, known)
+        return DecodingDefaults(**section)
+    except SettingsError as error:
+        raise CheckpointError(
+            f'The decoding defaults of {where} (key "{SECTION}" in {FILE}) are wrong: {error} '
+            "Correct them, or remove the key to decode with the paper's values."
+        ) from error
+
+
+def write_defaults(folder: str | Path, defaults: DecodingDefaults) -> None:
+    """Put the defaults into a checkpoint's generation_config.json, which keeps everything else it says.
+
+    Empty defaults remove the section. The file is replaced in one move.
+    """
+    path = Path(folder) / FILE
+    content = read_json(path) if path.exists() else {}
+    content.pop(SECTION, None)
+    section = {key: value for key, value in asdict(defaults).items() if value}
+    try:
+        write_json(path, content | ({SECTION: section} if section else {}))
+    except OSError as error:
+        raise InputFileError(f"Cannot write {str(path)!r}: {error.strerror or error}.") from error
+    except TypeError as error:
+        raise SettingsError(f"Decoding defaults must be plain JSON values: {error}.") from error

@@ -1,7 +1,7 @@
 """Models that come with the package and need no download.
 
-``mini-llada`` and ``mini-dreamon`` are trained and shipped in the wheel. The random ones are made from a seed when
-they are first asked for: they write nonsense, and are for testing code that uses the library.
+``mini-llada`` and ``mini-dreamon`` are trained and part of the wheel. The random ones are made from a seed on first
+use: they write nonsense, and are for testing code that uses the library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 class EmbeddedModel:
     """``writer`` names the function of :mod:`soar_dlm.models.random_checkpoint` that writes the checkpoint.
 
-    Without one, the checkpoint lies in the package, in a folder of the model's name.
+    Without one, the checkpoint is in the package, in a folder named like the model.
     """
 
     about: str

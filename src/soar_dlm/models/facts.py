@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from soar_dlm.errors import NoMaskToken
 from soar_dlm.models.families import Family
-from soar_dlm.models.masked_lm import ModelFacts, first_position
+from soar_dlm.models.masked_lm import ModelFacts
+from soar_dlm.models.running import first_position
 
 
 def read_facts(
-    name: str, family: Family, raw: dict[str, Any], model: Any, tokenizer: Any, mask_token_id: int | None
+    name: str,
+    family: Family,
+    raw: Mapping[str, Any],
+    model: Any,
+    tokenizer: Any,
+    mask_token_id: int | None,
+    *,
+    vocab_size: int,
+    thresholds: Mapping[str, float],
 ) -> ModelFacts:
-    """Collect the facts: what the caller says goes first, then config.json (``raw``), then the tokenizer."""
+    """Collect the facts: the caller's word counts first, then the config (``raw``), then the tokenizer.
+
+    ``thresholds`` are the checkpoint's own; they replace the family's.
+    """
     vocabulary: dict[str, int] = tokenizer.get_vocab() if tokenizer is not None else {}
-    size = model.config.vocab_size
-    end_ids = _end_ids(family, raw, model, tokenizer, vocabulary)
+    end_ids = _end_ids(family, raw, model, tokenizer, vocabulary, vocab_size)
     pads = [raw.get("pad_token_id"), getattr(tokenizer, "pad_token_id", None), *end_ids, 0]
-    pad = next(token for token in pads if token is not None and 0 <= token < size)
-    expand, delete = _length_ids(family, raw, end_ids, vocabulary, size)
-    longest = getattr(model.config, "max_position_embeddings", None)
+    pad = next(token for token in pads if token is not None and 0 <= token < vocab_size)
+    expand, delete = _length_ids(family, raw, end_ids, vocabulary, vocab_size)
     return ModelFacts(
-        vocab_size=size,
-        mask_id=_mask_id(name, family, raw, tokenizer, vocabulary, size, mask_token_id),
+        vocab_size=vocab_size,
+        mask_id=_mask_id(name, family, raw, tokenizer, vocabulary, vocab_size, mask_token_id),
         pad_id=pad,
         filler_id=end_ids[0] if end_ids else pad,
         end_ids=end_ids,
-        context=longest - first_position(model.base_model) if longest else None,
-        thresholds=family.thresholds,
+        context=_context(model),
+        thresholds={**family.thresholds, **thresholds},
         expand_id=expand,
         delete_id=delete,
     )
 
 
+def _context(model: Any) -> int | None:
+    """The longest row; "max_sequence_length" is what the published LLaDA calls it."""
+    config = getattr(model, "config", None)
+    names = ("max_position_embeddings", "max_sequence_length")
+    longest = next((found for name in names if (found := getattr(config, name, None))), None)
+    return longest - first_position(getattr(model, "base_model", model)) if longest else None
+
+
 def _mask_id(
     name: str,
     family: Family,
-    raw: dict[str, Any],
+    raw: Mapping[str, Any],
     tokenizer: Any,
     vocabulary: dict[str, int],
     size: int,
@@ -47,7 +66,7 @@ def _mask_id(
     mask = next((token for token in found if token is not None), None)
     if mask is None:
         raise NoMaskToken(
-            f"{name!r} names no mask token, neither in config.json nor in its tokenizer. "
+            f"{name!r} names no mask token, neither in its config nor in its tokenizer. "
             "If it has one, pass its id as mask_token_id."
         )
     if not 0 <= mask < size:
@@ -56,21 +75,21 @@ def _mask_id(
 
 
 def _end_ids(
-    family: Family, raw: dict[str, Any], model: Any, tokenizer: Any, vocabulary: dict[str, int]
+    family: Family, raw: Mapping[str, Any], model: Any, tokenizer: Any, vocabulary: dict[str, int], size: int
 ) -> tuple[int, ...]:
-    """The EOS tokens of config.json, tokenizer and generation_config.json, then the family's end-of-turn tokens."""
+    """The EOS tokens of config, tokenizer and generation_config.json, then the family's end-of-turn tokens."""
     owners = (tokenizer, getattr(model, "generation_config", None))
     ends: list[int] = []
     for named in (raw.get("eos_token_id"), *(getattr(owner, "eos_token_id", None) for owner in owners)):
         ends += named if isinstance(named, list) else [] if named is None else [named]
     ends += [vocabulary[token] for token in family.end_tokens if token in vocabulary]
-    return tuple(dict.fromkeys(token for token in ends if 0 <= token < model.config.vocab_size))
+    return tuple(dict.fromkeys(token for token in ends if 0 <= token < size))
 
 
 def _length_ids(
-    family: Family, raw: dict[str, Any], end_ids: tuple[int, ...], vocabulary: dict[str, int], size: int
+    family: Family, raw: Mapping[str, Any], end_ids: tuple[int, ...], vocabulary: dict[str, int], size: int
 ) -> tuple[int | None, int | None]:
-    """The expand and the delete token of config.json, else of the tokenizer; the EOS is delete where none is named.
+    """The expand and the delete token of the config, else of the tokenizer; the EOS deletes if no other token does.
 
     (None, None) for a model without an expand token.
     """

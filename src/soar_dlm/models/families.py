@@ -1,7 +1,7 @@
-"""The model families, one table entry each: which stock transformers class runs them, and what their names mean.
+"""The model families, one table entry each: which class of transformers runs them, and what their names mean.
 
-LLaDA is a Llama and Dream is a Qwen2 that look both ways: with ``config.is_causal = False`` transformers' own classes
-give the published code's logits, so no modelling code is copied and no remote code is run.
+LLaDA is a Llama and Dream a Qwen2 with attention in both directions: with ``config.is_causal = False`` transformers'
+own classes give the logits of the published code, so no modelling code is copied and no remote code is run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ PAPER_THRESHOLDS = {"probability": 0.95, "margin": 0.9, "neg_entropy": -0.1}
 class Family:
     """How checkpoints of one kind are read.
 
-    ``model_class`` is a class of transformers; ``make_config`` turns a checkpoint's config.json into its keyword
-    arguments. ``weight_names`` are pattern -> replacement pairs from checkpoint names to the class's names, with one
-    capture group at most. ``predicts_next`` marks models whose output at position i speaks of position i + 1.
-    ``mask_tokens``, ``end_tokens``, ``expand_tokens`` and ``delete_tokens`` are looked up in the tokenizer;
-    ``ignored_weights`` may go unused.
-    ``saved_names`` are the way back from the class's names to the checkpoint's.
+    ``model_class`` is a class of transformers; ``make_config`` turns config.json into the arguments of its config.
+    ``weight_names`` maps names in the checkpoint to names in the class, as pattern -> replacement with at most one
+    capture group; ``saved_names`` maps them back. ``predicts_next`` marks models whose output at position i is about
+    position i + 1. ``mask_tokens``, ``end_tokens``, ``expand_tokens`` and ``delete_tokens`` are looked up in the
+    tokenizer. Weights that match ``ignored_weights`` may remain unused.
     """
 
     name: str
@@ -64,8 +63,8 @@ def _llada_config(config: Config) -> Config:
     for key, value in required.items():
         if config.get(key, value) != value:
             raise CheckpointError(
-                f"This LLaDA checkpoint has {key}={config[key]!r}; only {value!r}, as in the published LLaDA models, "
-                "can be run."
+                f"This LLaDA checkpoint has {key}={config[key]!r}; only {key}={value!r}, as in the published LLaDA "
+                "models, can be run."
             )
     heads = config["n_heads"]
     kv_heads = config.get("n_kv_heads") or (1 if config.get("multi_query_attention") else heads)
@@ -148,7 +147,7 @@ DREAM = Family(
 )
 
 DREAMON = replace(DREAM, name="dreamon", title="DreamOn", model_types=(), examples=("Dream-org/DreamOn-v0-7B",))
-"""Dream with an expand token, for making such checkpoints; read, they are Dream."""
+"""Dream with an expand token, for writing such checkpoints; when read, they are Dream."""
 
 MASKED_LM = Family(
     name="masked-lm",
@@ -164,7 +163,7 @@ FAMILIES = (LLADA, DREAM, MASKED_LM)
 
 
 def family_of(config: Config) -> Family:
-    """The family that a checkpoint's config.json belongs to; unknown types are left to the last, the generic one."""
+    """The family that a config.json belongs to; the generic one for a type that no other family claims."""
     for family in FAMILIES:
         if config.get("model_type") in family.model_types:
             return family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,15 +23,15 @@ SPECIAL_TOKENS = {
     "dream": _DREAM_TOKENS,
     "dreamon": (*_DREAM_TOKENS, "<|expand|>"),
 }
-"""The special tokens of each family that can be written."""
+"""The special tokens of each family that the library can write."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The numbers that make a transformer.
+    """The size of a transformer.
 
     ``inner`` is the width of the gated layer. ``rope_theta`` sets how slowly the slowest position angle turns; None
-    stands for that of the published models, which are made for long texts.
+    means the value of the published models, which are made for long texts.
     """
 
     vocabulary: int
@@ -44,7 +45,7 @@ class Shape:
 
 
 def layout_config(family: Family, shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]:
-    """What config.json says in a family's own words; ``vocabulary`` holds its special tokens."""
+    """The content of config.json, in the family's own terms; ``vocabulary`` holds its special tokens."""
     return {LLADA.name: _llada_config}.get(family.name, _dream_config)(shape, vocabulary)
 
 
@@ -102,21 +103,22 @@ def _dream_config(shape: Shape, vocabulary: Mapping[str, int]) -> dict[str, Any]
     }
 
 
+def published_name(family: Family, name: str) -> str:
+    """The name that a family publishes a weight of its stock class under."""
+    for pattern, replacement in family.saved_names.items():
+        published, found = re.subn(pattern, replacement, name)
+        if found:
+            return published
+    return name
+
+
 def saved_names(family: Family, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a stock class under the names the family publishes them by."""
-
-    def renamed(name: str) -> str:
-        for pattern, replacement in family.saved_names.items():
-            name, found = re.subn(pattern, replacement, name)
-            if found:
-                break
-        return name
-
-    return {renamed(name): weight for name, weight in weights.items()}
+    """The weights of a stock class under the names that the family publishes them under."""
+    return {published_name(family, name): weight for name, weight in weights.items()}
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> None:
-    """model.safetensors, or several files with an index, as large checkpoints have."""
+    """Write model.safetensors, or several files with an index, as large checkpoints have."""
     if shards == 1:
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         return
@@ -132,7 +134,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> N
 
 
 def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
-    """The tokenizer as the family publishes it: LLaDA in one file, Dream as vocabulary, merges and remote code."""
+    """Write the tokenizer as the family publishes it: LLaDA one file, Dream vocabulary, merges and remote code."""
     {LLADA.name: _save_llada_tokenizer}.get(family.name, _save_dream_tokenizer)(folder, family, tokenizer)
 
 
@@ -183,5 +185,12 @@ _CHAT = (
 )
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a JSON file in one move: a kill leaves the old file or the new one, never half of one."""
+    text = json.dumps(content, indent=2) + "\n"
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

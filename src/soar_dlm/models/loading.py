@@ -1,39 +1,42 @@
-"""From a name to a running model: a Hub id, a local folder, or a model that comes with the package."""
+"""From a name to a running model: a Hub id, a folder, an adapter, an embedded model; or from a model in memory."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Union
 
 import torch
 import transformers
 from safetensors import SafetensorError
-from transformers.utils import cached_file
-from transformers.utils.hub import extract_commit_hash
+from torch import nn
+from typing_extensions import Unpack
 
-from soar_dlm.errors import (
-    CheckpointError,
-    MissingExtra,
-    SettingsError,
-    SoarError,
-    UnknownName,
-    WeightsMismatch,
-)
-from soar_dlm.models.defaults import DecodingDefaults
-from soar_dlm.models.embedded import embedded_folder, embedded_names
+from soar_dlm import checks
+from soar_dlm.errors import CheckpointError, MissingExtra, SettingsError, SoarError, UnknownName, WeightsMismatch
+from soar_dlm.models.adapters import Adapter, find_adapter, merge_adapter
+from soar_dlm.models.checkpoint import Checkpoint
+from soar_dlm.models.defaults import FILE, SECTION, DecodingDefaults, read_defaults
+from soar_dlm.models.embedded import embedded_names
 from soar_dlm.models.facts import read_facts
 from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
-from soar_dlm.models.masked_lm import Rows, TransformersLM
+from soar_dlm.models.objects import checkpoint_of
+from soar_dlm.models.probes import first_line, padding_is_harmless
+from soar_dlm.models.running import TransformersLM
+from soar_dlm.models.source import Source
 from soar_dlm.models.stock import stock_config
 from soar_dlm.models.text import Text
+
+__all__ = ["AnyModel", "Checkpoint", "LoadOptions", "load_checkpoint", "usable_device"]
+
+AnyModel = Union[str, "os.PathLike[str]", nn.Module]
+"""A Hub id, a folder, an embedded name, or a model object."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 QUICK = 2**30
@@ -49,98 +52,151 @@ TOKENIZER_FILES = (
 )
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A loaded model with what belongs to it; ``text`` is None where there are no tokenizer files.
+class FileOptions(TypedDict, total=False):
+    """How weights are found and placed; they make no sense for a model that is in memory already."""
 
-    ``revision`` is the commit of a model from the Hub.
-    """
+    device_map: Any
+    quantization_config: Any
+    attn_implementation: str | None
+    revision: str | None
+    token: str | bool | None
+    cache_dir: str | os.PathLike[str] | None
+    local_files_only: bool | None
 
-    name: str
-    family: Family
-    model: TransformersLM
-    text: Text | None
-    revision: str | None = None
-    defaults: DecodingDefaults = field(default_factory=DecodingDefaults)
+
+class LoadOptions(FileOptions, total=False):
+    """All options of loading besides device and dtype."""
+
+    tokenizer: Any
+    family: str | None
+    mask_token_id: int | None
+    trust_remote_code: bool | None
 
 
 def load_checkpoint(
-    name: str | os.PathLike[str],
+    model: AnyModel,
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
-    device_map: Any = None,
-    quantization_config: Any = None,
-    revision: str | None = None,
-    attn_implementation: str | None = None,
+    tokenizer: Any = None,
+    family: str | None = None,
     mask_token_id: int | None = None,
+    trust_remote_code: bool | None = None,
+    **options: Unpack[FileOptions],
 ) -> Checkpoint:
-    """Read a checkpoint: safetensors only, stock classes only, no remote code.
+    """A checkpoint by name, or a model object as a checkpoint; see :func:`soar_dlm.load` for the options."""
+    if trust_remote_code:
+        warnings.warn(
+            "trust_remote_code is not needed: the model runs as a class of transformers itself, and no code from a "
+            "checkpoint is ever run.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if tokenizer is not None and not hasattr(tokenizer, "get_vocab"):
+        raise SettingsError(f"tokenizer must be a transformers tokenizer, not {tokenizer!r}.")
+    if isinstance(model, (str, os.PathLike)):
+        if family is not None:
+            raise SettingsError("family is for model objects; the family of a checkpoint is read from its config.json.")
+        return _from_files(os.fspath(model), device, dtype, tokenizer, mask_token_id, options)
+    if not isinstance(model, nn.Module):
+        raise SettingsError(
+            f"load takes a Hub id, a folder, the name of an embedded model or a transformers model, not {model!r}."
+        )
+    about_files = {"device": device, "dtype": dtype, **options}
+    given = [name for name, value in about_files.items() if value is not None]
+    if given:
+        raise SettingsError(
+            f"{', '.join(given)}: this model is in memory already. Leave the option out, and set it where you load the "
+            "model."
+        )
+    return checkpoint_of(model, tokenizer=tokenizer, family=family, mask_token_id=mask_token_id)
 
-    ``device`` defaults to the first accelerator, else the CPU. ``dtype`` defaults to float32 on a CPU and to the
-    checkpoint's own type elsewhere. The rest goes to transformers as it is.
-    """
+
+def _from_files(
+    name: str,
+    device: str | torch.device | None,
+    dtype: str | torch.dtype | None,
+    tokenizer: Any,
+    mask_token_id: int | None,
+    options: FileOptions,
+) -> Checkpoint:
+    """Read a checkpoint: safetensors only, stock classes only, no remote code. Options go to transformers as given."""
+    placement, target = _placement(device, dtype, options)
+    access = _access(options)
+    with _readable_errors(name):
+        source = Source.named(name, access)
+        adapter = find_adapter(source)
+        base = source if adapter is None else _base(adapter, access)
+    with _quiet(base.place), _readable_errors(name):
+        raw, family, model = _model(base, placement)
+        if adapter is not None:
+            merge_adapter(adapter, family, model)
+        if target is not None and "quantization_config" not in raw:
+            model.to(target)
+        if tokenizer is None:
+            tokenizer = _tokenizer(source, family) or (_tokenizer(base, family) if base is not source else None)
+        defaults = _defaults(source) or _defaults(base) or DecodingDefaults()
+        commit = source.commit
+    facts = read_facts(
+        name,
+        family,
+        raw,
+        model,
+        tokenizer,
+        mask_token_id,
+        vocab_size=model.config.vocab_size,
+        thresholds=defaults.thresholds,
+    )
+    running = TransformersLM(model, facts, predicts_next=family.predicts_next)
+    if family is MASKED_LM:
+        running.takes_padding = padding_is_harmless(name, running)
+    text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
+    return Checkpoint(name, family, running, text, commit, defaults)
+
+
+def _placement(
+    device: str | torch.device | None, dtype: str | torch.dtype | None, options: FileOptions
+) -> tuple[dict[str, Any], torch.device | None]:
+    """The arguments of from_pretrained that place weights, and the device to move the model to, if any is left."""
+    device_map, quantization = options.get("device_map"), options.get("quantization_config")
     if device is not None and device_map is not None:
         raise SettingsError("Give either device (one place) or device_map (several), not both.")
-    name = os.fspath(name)
     target = usable_device(device)
-    default_dtype_on = target if device_map is None else None
-    if quantization_config is not None and device_map is None:
-        device_map = {"": target}  # quantized weights cannot be moved once they are loaded
-    if device_map is not None and find_spec("accelerate") is None:
-        raise MissingExtra("accelerate", "accelerate", "device_map and quantization_config")
-    source = name if _is_hub_id(name) else embedded_folder(name) or str(Path(name).expanduser())
-    hub = {"revision": revision} if revision is not None else {}
-    options: dict[str, Any] = {
-        "dtype": _dtype(dtype, default_dtype_on),
-        "device_map": device_map,
-        "quantization_config": quantization_config,
-        "attn_implementation": attn_implementation,
+    placement = {
+        "dtype": _dtype(dtype, target if device_map is None else None),
+        # quantized weights cannot be moved once they are loaded
+        "device_map": {"": target} if quantization is not None and device_map is None else device_map,
+        "quantization_config": quantization,
+        "attn_implementation": options.get("attn_implementation"),
     }
-    with _quiet(source), _readable_errors(name):
-        raw, _ = transformers.PretrainedConfig.get_config_dict(source, **hub)
-        if "model_type" not in raw:
-            raise CheckpointError(f"Could not load {name!r}: it has no config.json that names a model_type.")
-        commit = extract_commit_hash(cached_file(source, "config.json", **hub), None)
-        family = family_of(raw)
-        config, model_class = _config_and_class(name, family, raw)
-        tokenizer = _tokenizer(source, family, hub)
-        given = {key: value for key, value in options.items() if value is not None}
-        model, report = model_class.from_pretrained(
-            source,
-            config=config,
-            key_mapping=dict(family.weight_names) or None,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            **given,
-            **hub,
-        )
-        _check_weights(name, family, report)
-        if device_map is None and "quantization_config" not in raw:
-            model.to(target)
-    facts = read_facts(name, family, raw, model, tokenizer, mask_token_id)
-    text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
-    running = TransformersLM(
-        model, facts, predicts_next=family.predicts_next, full_attention=family.make_config is not None
-    )
-    if family is MASKED_LM:
-        running.takes_padding = _padding_is_harmless(name, running)
-    return Checkpoint(name, family, running, text, commit)
+    placement = {name: value for name, value in placement.items() if value is not None}
+    if "device_map" in placement and find_spec("accelerate") is None:
+        raise MissingExtra("accelerate", "accelerate", "device_map and quantization_config")
+    return placement, None if "device_map" in placement else target
 
 
-def _is_hub_id(name: str) -> bool:
-    if name in embedded_names() or Path(name).expanduser().is_dir():
-        return False
-    if difflib.get_close_matches(name, embedded_names(), n=1, cutoff=0.8):
-        raise UnknownName("embedded model", name, embedded_names())
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith((".", "~")):
-        raise CheckpointError(f"There is no folder {name!r}. Check the path, or give a Hub id such as owner/model.")
-    return True
+def _access(options: FileOptions) -> dict[str, Any]:
+    """The options of every Hub access, as transformers takes them."""
+    if options.get("local_files_only") is not None:
+        checks.true_or_false("local_files_only", options["local_files_only"])
+    access: Mapping[str, Any] = options
+    names = ("revision", "token", "cache_dir", "local_files_only")
+    return {name: access[name] for name in names if access.get(name) is not None}
+
+
+def _base(adapter: Adapter, access: Mapping[str, Any]) -> Source:
+    """Where the base model of an adapter is; the adapter's revision does not apply to it."""
+    own = {name: value for name, value in access.items() if name != "revision"}
+    if adapter.revision is not None:
+        own["revision"] = adapter.revision
+    try:
+        return Source.named(adapter.base, own)
+    except SoarError as error:
+        raise CheckpointError(f"{adapter.name!r} is an adapter for {adapter.base!r}. {error}") from error
 
 
 def usable_device(device: str | torch.device | None) -> torch.device:
-    """The device asked for, or the first accelerator, or the CPU."""
+    """The given device, or the first accelerator, or the CPU."""
     if device is None:
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator or torch.device("cpu")
@@ -160,6 +216,27 @@ def _dtype(dtype: str | torch.dtype | None, device: torch.device | None) -> str 
     return DTYPES[dtype]
 
 
+def _model(source: Source, placement: Mapping[str, Any]) -> tuple[dict[str, Any], Family, Any]:
+    """The content of config.json, the family it belongs to, and the model of the stock class, with its weights."""
+    raw, _ = transformers.PretrainedConfig.get_config_dict(source.place, **source.access)
+    if "model_type" not in raw:
+        raise CheckpointError(f"Could not load {source.name!r}: it has no config.json that names a model_type.")
+    family = family_of(raw)
+    config, model_class = _config_and_class(source.name, family, raw)
+    model, report = model_class.from_pretrained(
+        source.place,
+        config=config,
+        key_mapping=dict(family.weight_names) or None,
+        use_safetensors=True,
+        trust_remote_code=False,
+        output_loading_info=True,
+        **placement,
+        **source.access,
+    )
+    _check_weights(source.name, family, report)
+    return raw, family, model
+
+
 def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[Any, Any]:
     if family is not MASKED_LM:
         config = stock_config(family, raw)
@@ -169,8 +246,8 @@ def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[A
     supported = f"Supported: {'; '.join(family.title for family in FAMILIES)}."
     if kind not in transformers.CONFIG_MAPPING:
         raise CheckpointError(
-            f"{name!r} has model type {kind!r}, which would need code from the checkpoint; that is never run. "
-            f"{supported}"
+            f"{name!r} has model type {kind!r}, which would need code from the checkpoint; such code is never run. "
+            f"{supported} If you trust the code, load the model with transformers and give load() the model object."
         )
     config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING or config.is_encoder_decoder:
@@ -178,16 +255,19 @@ def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[A
     return config, transformers.AutoModelForMaskedLM
 
 
-def _tokenizer(source: str, family: Family, hub: dict[str, Any]) -> Any:
-    present = (
-        cached_file(source, file, _raise_exceptions_for_missing_entries=False, **hub) for file in TOKENIZER_FILES
-    )
-    if not any(present):
+def _tokenizer(source: Source, family: Family) -> Any:
+    if not any(source.find(file) for file in TOKENIZER_FILES):
         return None
+    kind = getattr(transformers, family.tokenizer_class)
     try:
-        return getattr(transformers, family.tokenizer_class).from_pretrained(source, trust_remote_code=False, **hub)
+        return kind.from_pretrained(source.place, trust_remote_code=False, **source.access)
     except Exception as error:  # the Rust side raises bare Exceptions
-        raise CheckpointError(f"The tokenizer of {source!r} cannot be read: {_first_line(error)}") from error
+        raise CheckpointError(f"The tokenizer of {source.name!r} cannot be read: {first_line(error)}") from error
+
+
+def _defaults(source: Source) -> DecodingDefaults | None:
+    content = source.read_json(FILE)
+    return read_defaults(content, repr(source.name)) if content is not None and SECTION in content else None
 
 
 def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
@@ -196,11 +276,11 @@ def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
     ]
     shapes = [str(entry[0] if isinstance(entry, tuple) else entry) for entry in report["mismatched_keys"]]
     problems = {"missing": report["missing_keys"], "unexpected": unexpected, "of another shape": shapes}
-    told = "; ".join(f"{len(keys)} {what} ({_some(keys)})" for what, keys in problems.items() if keys)
-    if told:
+    found = "; ".join(f"{len(keys)} {what} ({_some(keys)})" for what, keys in problems.items() if keys)
+    if found:
         raise WeightsMismatch(
-            f"The weights of {name!r} do not fit its config.json: {told}. Download the checkpoint again, or check that "
-            f"it is a complete {family.title} checkpoint."
+            f"The weights of {name!r} do not fit its config.json: {found}. Download the checkpoint again, or check "
+            "that its files are complete and belong together."
         )
 
 
@@ -209,28 +289,13 @@ def _some(keys: Any, most: int = 3) -> str:
     return ", ".join(ordered[:most]) + (", ..." if len(ordered) > most else "")
 
 
-def _padding_is_harmless(name: str, model: TransformersLM) -> bool:
-    """Whether rows of different length can share a forward; an architecture that takes other inputs is refused."""
-    row = torch.full((1, 4), model.facts.mask_id, device=model.device)
-    padded = torch.cat([torch.full_like(row[:, :3], model.facts.pad_id), row], dim=1)
-    first = torch.zeros(4, dtype=torch.int64, device=model.device)
-    column = torch.arange(4, device=model.device)
-    try:
-        plain = model.hidden(Rows(row, None, first, column)).float()
-        behind_padding = model.hidden(Rows(padded, first[:1] + 3, first, column + 3)).float()
-        model.logits(plain[:1].to(next(iter(model.backbone.parameters())).dtype))
-    except Exception as error:
-        raise CheckpointError(f"{name!r} cannot be run as a masked language model: {_first_line(error)}") from error
-    return bool((plain - behind_padding).abs().max() <= 0.05 * plain.abs().max())
-
-
 @contextmanager
-def _quiet(source: str) -> Iterator[None]:
-    """Loading bars only where someone has to wait and can see them; no warnings about what is checked here anyway."""
+def _quiet(place: str) -> Iterator[None]:
+    """Progress bars only where someone has to wait and can see them; no warnings about what is checked here anyway."""
     logging = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
-    size = sum(file.stat().st_size for file in Path(source).glob("*.safetensors"))
+    size = sum(file.stat().st_size for file in Path(place).glob("*.safetensors"))
     if not sys.stderr.isatty() or 0 < size < QUICK:
         logging.disable_progress_bar()
     try:
@@ -252,17 +317,12 @@ def _readable_errors(name: str) -> Iterator[None]:
             f"{name!r} does not fit into memory; try dtype bfloat16, device_map='auto' or a quantization_config."
         ) from error
     except ImportError as error:
-        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {_first_line(error)}") from error
+        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {first_line(error)}") from error
     except RuntimeError as error:
         kind = WeightsMismatch if "size" in str(error) else CheckpointError
         raise kind(f"Could not load {name!r}: {error}") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise CheckpointError(
-            f"Could not load {name!r}: {_first_line(error)} Give a local folder, a Hub id whose weights are "
+            f"Could not load {name!r}: {first_line(error)} Give a local folder, a Hub id whose weights are "
             f"safetensors, or an embedded model ({', '.join(embedded_names())})."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    told = str(error).strip()
-    return told.splitlines()[0] if told else type(error).__name__

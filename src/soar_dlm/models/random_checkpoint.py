@@ -1,4 +1,4 @@
-"""Small random-weight checkpoints in the real layouts, with a byte-level tokenizer: same files, same names."""
+"""Small checkpoints with random weights in the real layouts (same files, same names) and a byte-level tokenizer."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from soar_dlm.models.stock import stock_config
 
 
 def write_llada(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes: Any) -> Path:
-    """A LLaDA checkpoint: ``changes`` override entries of config.json."""
+    """A LLaDA checkpoint; ``changes`` override entries of config.json."""
     return _write(folder, LLADA, 4, seed, shards, changes)
 
 
 def write_dream(folder: str | Path, *, seed: int = 0, shards: int = 1, **changes: Any) -> Path:
-    """A Dream checkpoint, its tokenizer in vocab.json and merges.txt and declared as remote code, as published."""
+    """A Dream checkpoint; as published, the tokenizer is in vocab.json and merges.txt and declared as remote code."""
     return _write(folder, DREAM, 2, seed, shards, changes)
 
 
@@ -58,7 +58,7 @@ def _write(folder: str | Path, family: Family, kv_heads: int, seed: int, shards:
 
 
 def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, Tensor]:
-    """Norms at 1, biases at 0, matrices normal; the head is scaled so that confidences spread over (0, 1)."""
+    """Norms are 1, biases 0, matrices normal; the head is scaled so that confidences spread over (0, 1)."""
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in sorted(shapes.items()):
@@ -74,7 +74,7 @@ def random_weights(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, T
 
 
 def _prefer_readable(head: Tensor, vocabulary: dict[str, int]) -> None:
-    """Turn down the rows of all tokens but readable ones, EOS and expand, so that the noise can be looked at."""
+    """Turn down the rows of all tokens but readable ones, EOS and expand, so that the nonsense can be looked at."""
     named = ("Ġ", "<|endoftext|>", "<|expand|>")
     loud = [place for token, place in vocabulary.items() if "!" <= token <= "~" or token in named]
     gain = torch.full((len(head), 1), 0.2)

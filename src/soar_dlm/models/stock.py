@@ -1,4 +1,4 @@
-"""From a family's config.json to the transformers class that runs it."""
+"""From a family's config.json to the class of transformers that runs it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 import transformers
 
 from soar_dlm.errors import CheckpointError
-from soar_dlm.models.families import Family
+from soar_dlm.models.families import FAMILIES, Family
 
 
 def stock_config(family: Family, raw: dict[str, Any]) -> transformers.PretrainedConfig:
-    """The stock config of a LLaDA or Dream checkpoint, set to look both ways."""
+    """The stock config of a LLaDA or Dream checkpoint, with attention in both directions."""
     assert family.make_config is not None
     model_class = getattr(transformers, family.model_class)
     try:
@@ -26,8 +26,20 @@ def stock_config(family: Family, raw: dict[str, Any]) -> transformers.Pretrained
     return config
 
 
+def is_own_class(model: Any) -> bool:
+    """Whether a model is of a class that LLaDA or Dream run as; its head is ``lm_head`` and nothing else."""
+    own = (getattr(transformers, family.model_class) for family in FAMILIES if family.make_config is not None)
+    return type(model) in own
+
+
+def has_full_attention(model: Any) -> bool:
+    """Whether every layer is known to attend to the whole row, so that one mask serves them all."""
+    layers = getattr(model.config, "layer_types", None) or []
+    return is_own_class(model) and all(kind == "full_attention" for kind in layers)
+
+
 def look_both_ways(model: Any) -> None:
-    """Tell every attention layer; kernels that get no mask go by this flag."""
+    """Clear the causal flag of every attention layer: kernels that get no mask go by it, whatever the config says."""
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.is_causal = False
@@ -36,8 +48,9 @@ def look_both_ways(model: Any) -> None:
 def new_model(family: Family, raw: dict[str, Any], seed: int) -> Any:
     """A stock model with fresh weights from a seed, in float32 on the CPU.
 
-    Embeddings start at scale 1 and every layer adds nothing at first, so that what a token is stands out from the
-    start; with the small embeddings of the class's own start, layers drown it out and learning takes twice as long.
+    Embeddings start at scale 1 and every layer adds nothing at first, so that the tokens themselves are visible from
+    the start; with the small embeddings that the class starts with, the layers drown them out and learning takes twice
+    as long.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)

@@ -14,7 +14,7 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 class Text:
     """Text to ids and back for one model.
 
-    Ids that the tokenizer does not know (models often have more rows in their head than tokens) read as U+FFFD.
+    Ids that the tokenizer does not know (the head of a model often has more rows than there are tokens) become U+FFFD.
     """
 
     def __init__(self, tokenizer: Any, end_ids: Sequence[int]) -> None:
@@ -33,33 +33,33 @@ class Text:
         return [], []
 
     def encode(self, text: str, framed: bool = True) -> tuple[list[int], list[int]]:
-        """Ids of a prompt, and the ids that belong after the text that continues it (such as [SEP]).
+        """Ids of a prompt, and the ids that follow the text that continues it (such as [SEP]).
 
-        ``framed=False`` adds neither those nor what the tokenizer puts before a text.
+        With ``framed=False`` the tokenizer adds nothing, before or after.
         """
         if not framed:
             return self._ids(text), []
         return [*self._before, *self._ids(text)], list(self._after)
 
     def whole(self, text: str) -> tuple[list[int], list[int]]:
-        """Ids of the start of a text that is given as a whole, from BOS to EOS, and the ids that belong after it."""
+        """Ids of a complete text, starting with BOS, and the ids that follow it, ending with EOS."""
         named = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         bos, eos = ([] if token is None else [token] for token in named)
         return [*(self._before or bos), *self._ids(text)], self._after or eos
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], list[int]]:
-        """Ids of a conversation in the model's own chat template, ready for the assistant's turn."""
+        """Ids of a conversation in the model's chat template, ready for the assistant's turn."""
         try:
             rendered = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        except Exception as error:  # templates are programs of their own and raise what they like
-            raise PromptError(f"The model's chat template does not take these messages: {error}.") from error
+        except Exception as error:  # templates are programs and raise what they like
+            raise PromptError(f"The model's chat template rejects these messages: {error}.") from error
         return self._ids(rendered), []
 
     def _ids(self, text: str) -> list[int]:
         try:
             ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         except (TypeError, ValueError) as error:
-            raise PromptError(f"The tokenizer does not take this text: {error}.") from error
+            raise PromptError(f"The tokenizer rejects this text: {error}.") from error
         return ids
 
     @property
@@ -74,7 +74,7 @@ class Text:
         return list(ids)
 
     def decode(self, ids: Sequence[int], *, keep_special: bool = False) -> str:
-        """Text of ids, without special tokens unless they are asked for."""
+        """The text of ids, with special tokens only if ``keep_special``."""
         pieces = []
         for known, run in groupby(ids, self._known.__contains__):
             tokens = list(run)

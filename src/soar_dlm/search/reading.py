@@ -47,8 +47,8 @@ def read(logits: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | 
 
     A row in which any logit is NaN or infinite comes back with confidence NaN.
     """
-    finite = logits.sum(-1).isfinite()
     peak, tokens = most_likely(logits)
+    finite = peak.isfinite() & logits.amin(-1).isfinite()  # a sum could overflow
     shifted = logits.sub_(peak.unsqueeze(-1))
     if sampling.temperature > 0:
         assert uniforms is not None

@@ -1,4 +1,4 @@
-"""Examples as rows of token ids, batched with others of about their length."""
+"""Examples as rows of token ids, batched with others of about the same length."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from soar_dlm.train.examples import Examples
 from soar_dlm.train.variable_length import draw_state
 
 ROUNDING = 16
-"""Rows are as long as the longest of their batch, rounded up to a multiple of this, so that few shapes occur."""
+"""The length of a batch is that of its longest row, rounded up to a multiple of this, so that few shapes occur."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """The next batch of a run: its pool, and its number in the pool."""
+    """The next batch of a run: the number of its pool, and its number in the pool."""
 
     pool: int = 0
     batch: int = 0
@@ -29,9 +29,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Batch:
-    """``ids`` [R, L] and ``canvas`` [R, L], True where the answer and the EOS after it stand.
+    """``ids`` [R, L], and ``canvas`` [R, L], which is True for the answer and the EOS tokens after it.
 
-    ``hidden`` [R, L] says what is masked, if that is settled already.
+    ``hidden`` [R, L] marks what is masked, if that is decided already.
     """
 
     ids: Tensor
@@ -41,9 +41,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Row:
-    """One example as ids. Its canvas goes from ``start`` to ``stop``, or to the end of the batch's rows for None.
+    """One example as ids. Its canvas is from ``start`` to ``stop``; None means the end of the batch's rows.
 
-    ``hidden`` speaks of the canvas, if what is masked is settled already.
+    ``hidden`` marks what is masked in the canvas, if that is decided already.
     """
 
     ids: list[int]
@@ -56,10 +56,10 @@ class Batches:
     """An endless stream of batches.
 
     1. A pool of examples is encoded; rows longer than the context are left out. With an ``expand_id``, each answer is
-       put into a state of :mod:`soar_dlm.train.variable_length`, with the EOS for delete, between BOS and EOS.
+       replaced by one of its states (:mod:`soar_dlm.train.variable_length`; EOS means delete), between BOS and EOS.
     2. Rows are sorted by rounded length and cut into batches of at most ``batch_tokens`` positions.
-    3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA fills answers: EOS is learned
-       like any other token, and no padding needs to be masked.
+    3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA does: EOS is learned like any
+       other token, and there is no padding to mask.
     4. The batches of a pool come in random order.
     """
 
@@ -78,7 +78,7 @@ class Batches:
         self.batch_tokens, self.context = batch_tokens, context
 
     def stream(self, start: Position) -> Iterator[tuple[Position, Batch]]:
-        """Batches from a position on, each with the position of the one after it."""
+        """The batches from a position on, each with the position of the next one."""
         pool, first = start.pool, start.batch
         while True:
             batches = self._pool(pool)
@@ -90,10 +90,10 @@ class Batches:
     def _pool(self, number: int) -> list[Batch]:
         rows = [row for row in self._rows(number) if len(row.ids) <= self.context]
         if not rows:
-            raise SettingsError(f"No training example fits into model.context = {self.context} tokens; raise it.")
+            raise SettingsError(f"No training example fits into model.context = {self.context} tokens; increase it.")
         rng = random.Random(f"{self.examples.seed} batches {number}")
         rng.shuffle(rows)
-        rows.sort(key=self._length)  # by rounded length, so that a batch mixes sources of about one length
+        rows.sort(key=self._length)  # by rounded length, so that a batch mixes sources of similar length
         batches, start = [], 0
         while start < len(rows):
             stop = start + 1
@@ -115,9 +115,9 @@ class Batches:
         ]
 
     def _row(self, prompt: list[int], answer: list[int], suffix: list[int], canvas: int, rng: random.Random) -> Row:
-        """Prompt, answer and suffix; without a suffix, at least one EOS, up to the example's canvas.
+        """Prompt, answer and suffix; without a suffix, EOS to the end of the example's canvas, but at least one.
 
-        With an ``expand_id``, a state of the answer in DreamOn's frame: BOS, prompt, state, suffix, EOS.
+        With an ``expand_id``, the order is DreamOn's: BOS, prompt, a state of the answer, suffix, EOS.
         """
         start = len(prompt)
         if self.expand_id is not None:

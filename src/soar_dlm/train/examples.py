@@ -1,4 +1,4 @@
-"""What is trained on: an endless stream of examples, drawn pool by pool so that any pool can be made again."""
+"""The training data: an endless stream of examples, drawn pool by pool so that any pool can be made again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.recipe import DataRecipe
 
 POOL = 2048
-"""Examples that are sorted by length together."""
+"""The number of examples that are sorted by length together."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt, which is never masked, its answer, and what follows it. ``canvas`` positions are filled with EOS."""
+    """A prompt, which is never masked, its answer, and what follows it. EOS fills up the ``canvas`` of the answer."""
 
     prompt: str
     answer: str
@@ -32,8 +32,8 @@ class Examples:
     """The mixture of a recipe.
 
     1. Every pool holds the sources in the recipe's shares, rounded.
-    2. A pool is a function of the seed and its number alone, so that a run can stop and go on anywhere.
-    3. Tasks give problems of their training split; files are read once and shuffled anew for every pass.
+    2. A pool depends only on the seed and its number, so that a run can stop and resume anywhere.
+    3. Tasks give problems of their training split; files are read once and reshuffled for every pass.
     """
 
     def __init__(self, recipe: DataRecipe, seed: int) -> None:
@@ -45,7 +45,7 @@ class Examples:
         ]
 
     def pool(self, number: int) -> list[Example]:
-        """The examples of one pool, the sources one after the other."""
+        """The examples of one pool, source by source."""
         rng = random.Random(f"{self.seed} pool {number}")
         found = []
         for task, count in self._tasks:
@@ -65,7 +65,7 @@ class Examples:
 
 
 def _shuffled(examples: list[Example], place: int, seed: int) -> Example:
-    """The example at a place of an endless stream of passes, each pass in an order of its own."""
+    """The example at a place in an endless stream of passes, each in its own order."""
     number, offset = divmod(place, len(examples))
     return examples[_order(len(examples), number, seed)[offset]]
 
@@ -78,14 +78,14 @@ def _order(count: int, number: int, seed: int) -> list[int]:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Examples of a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it."""
+    """The examples in a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputFileError(f"Cannot read training data from {str(path)!r}: {error}.") from error
     examples = [_parsed(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
     if not examples:
-        raise InputFileError(f"{str(path)!r} holds no example; it needs one JSON object per line.")
+        raise InputFileError(f"{str(path)!r} holds no examples; it needs one JSON object per line.")
     return examples
 
 

@@ -1,4 +1,4 @@
-"""The folder of a run: the checkpoint that anyone can load, and what is needed to go on training."""
+"""The folder of a run: a checkpoint that anyone can load, and what is needed to resume training."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from soar_dlm.models.layouts import save_tokenizer, save_weights, saved_names, w
 from soar_dlm.train.recipe import Recipe
 
 FREE_TO_CHANGE = ("about", "license", "report")
-"""Settings that a resumed run may change: they do not decide what comes out."""
+"""Settings that a resumed run may change: they do not affect the weights."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
     """``path`` holds config.json, model.safetensors and tokenizer files; ``path/training`` the run itself.
 
-    training/state.pt is replaced in one move, so that a kill at any moment leaves the old or the new one;
-    training/log.jsonl has one JSON object per line and is cut back to the state when a run goes on.
+    training/state.pt is replaced in one move, so that a kill leaves the old one or the new one. training/log.jsonl has
+    one JSON object per line and is cut back to the state when a run resumes. Other files in ``path``, such as a
+    generation_config.json with decoding defaults, are never touched.
     """
 
     path: Path
@@ -47,7 +48,7 @@ class RunFolder:
         return self.training / "tokenizer.json"
 
     def prepare(self, recipe: Recipe) -> None:
-        """Make the folder, or check that what is in it came from the same recipe."""
+        """Make the folder, or check that its content came from the same recipe."""
         try:
             self.training.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -65,18 +66,18 @@ class RunFolder:
         if binding:
             raise SettingsError(
                 f"{str(self.path)!r} holds a run with another recipe: {', '.join(binding)} differ. "
-                "Train into another folder, or put the settings back."
+                "Train into another folder, or restore the settings."
             )
 
     def state(self) -> dict[str, Any] | None:
-        """The state to go on from, if there is one."""
+        """The state to resume from, if there is one."""
         if not self.state_file.exists():
             return None
         try:
             state: dict[str, Any] = torch.load(self.state_file, map_location="cpu", weights_only=True)
         except Exception as error:
             raise CheckpointError(
-                f"{str(self.state_file)!r} cannot be read ({error}). Delete it to train from the start."
+                f"{str(self.state_file)!r} cannot be read ({error}). Delete it to train from the beginning."
             ) from error
         return state
 
@@ -86,12 +87,12 @@ class RunFolder:
         os.replace(fresh, self.state_file)
 
     def cut_log(self, step: int) -> None:
-        """Forget what was logged after a step."""
+        """Drop what was logged after a step."""
         kept = [json.dumps(entry) for entry in self.entries() if entry.get("step", 0) <= step]
         self.log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """What was logged; a torn last line is passed over."""
+        """What was logged; an incomplete last line is skipped."""
         if self.log.exists():
             for line in self.log.read_text(encoding="utf-8").splitlines():
                 try:
@@ -104,7 +105,7 @@ class RunFolder:
             file.write(json.dumps(entry) + "\n")
 
     def write_checkpoint(self, recipe: Recipe, config: dict[str, Any], model: Any, tokenizer: Tokenizer) -> None:
-        """config.json, model.safetensors and tokenizer files in the family's layout."""
+        """Write config.json, model.safetensors and tokenizer files in the family's layout."""
         family = recipe.model.layout
         weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
         write_json(self.path / "config.json", config)

@@ -20,7 +20,7 @@ tags: [diffusion-language-model, {family}]
 {about}
 
 A masked diffusion language model of {parameters:,} parameters in the on-disk layout of {title}, trained with
-`soar train` for {step:,} steps on {data}. It is made to try decoding strategies on, not to give advice.
+`soar train` for {step:,} steps on {data}. It is made for trying out decoding strategies, not for giving advice.
 
 ```python
 import soar_dlm
@@ -34,14 +34,17 @@ The recipe with all settings and the log of the run are in `training/`.
 
 
 def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) -> None:
-    """Write the card, with the last validation if there was one."""
+    """Write the card, with the last validation if there is one."""
     tasks = dict.fromkeys(name for stage in range(len(recipe.stages) + 1) for name in recipe.data_of(stage).tasks)
     sources = [*tasks, *(name.rsplit("/", 1)[-1] for name in recipe.data.files)]
     found = [entry for entry in folder.entries() if "validation" in entry]
     results = ""
     if found and found[-1]["validation"]:
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
-        head = f"\nHeld-out accuracy at step {found[-1]['step']:,}, decoded with `{recipe.report.strategy}`:\n"
+        head = (
+            f"\nHeld-out accuracy at step {found[-1]['step']:,} on {recipe.report.problems:,} problems of each task, "
+            f"decoded with `{recipe.report.strategy}`:\n"
+        )
         results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])
     card = _CARD.format(
         license=recipe.license,
@@ -59,7 +62,7 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
 
 
 def _example(recipe: Recipe) -> str:
-    """Something the model can do, as code: a held-out problem if it learned from tasks."""
+    """An example of what the model can do, as code: a held-out problem if it learned from tasks."""
     for name in recipe.data.tasks:
         task = make_task(name)
         problem = task.distinct("validation", 1)[0]

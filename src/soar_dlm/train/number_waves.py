@@ -1,4 +1,4 @@
-"""A head start in arithmetic: number tokens that say from the first step what number they are."""
+"""A head start in arithmetic: embeddings of number tokens that show their value from the first step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ PERIODS = (100, 50, 25, 20, 10, 7, 5, 4, 3, 2)
 def write_waves(embeddings: Tensor, tokenizer: Tokenizer) -> None:
     """Overwrite the first columns of every number token's embedding [V, D] with waves of its value.
 
-    Column 2k is the cosine, column 2k + 1 the sine of the value over PERIODS[k]; on average they are as large as the
-    normal numbers they replace. Adding is then turning, which layers learn sooner than a table of sums.
+    Columns 2k and 2k + 1 are the cosine and the sine of the value with period PERIODS[k], scaled to be as large on
+    average as the normal numbers they replace. Adding then means rotating, which layers learn sooner than a table of
+    sums.
     """
     periods = torch.tensor(PERIODS[: embeddings.shape[1] // 2])
     for token in range(tokenizer.get_vocab_size()):

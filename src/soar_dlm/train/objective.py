@@ -1,4 +1,4 @@
-"""The masked-diffusion objective: hide a random share of every answer, predict what was hidden."""
+"""The masked-diffusion objective: hide a random share of every answer and predict what was hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Hidden:
     """A batch with some of its answers masked.
 
     ``inputs`` [R, L] holds the mask id at the hidden places; ``row`` and ``column`` [P] name these places, ``target``
-    [P] says what was there, ``level`` [R] is the noise level of each row and ``size`` [R] the length of its canvas.
+    [P] is what was there; ``level`` [R] is the noise level of each row, ``size`` [R] the length of its canvas.
     """
 
     inputs: Tensor
@@ -31,17 +31,17 @@ class Hidden:
 def noise_levels(rows: int, lowest: float, generator: torch.Generator) -> Tensor:
     """One level per row, uniform in (lowest, 1): [R].
 
-    The levels of a batch share one random offset and are spread evenly, in random order, so that every batch sees
-    the whole range.
+    The levels of a batch are evenly spaced from one random offset, in random order, so that every batch covers the
+    whole range.
     """
     spread = (torch.arange(rows) + torch.rand(1, generator=generator)) / rows
     return lowest + (1 - lowest) * spread[torch.randperm(rows, generator=generator)]
 
 
 def hide(ids: Tensor, canvas: Tensor, mask_id: int, lowest: float, generator: torch.Generator) -> Hidden:
-    """Mask each place of the canvas with its row's noise level, at least one per row.
+    """Mask each place of the canvas with the probability given by its row's noise level, at least one per row.
 
-    ``ids`` [R, L]; ``canvas`` [R, L] is True where an answer stands: prompts are never hidden.
+    ``ids`` [R, L]; ``canvas`` [R, L] is True for answers: prompts are never hidden.
     """
     level = noise_levels(len(ids), lowest, generator)
     draws = torch.rand(ids.shape, generator=generator).masked_fill(~canvas, 2.0)
@@ -51,7 +51,7 @@ def hide(ids: Tensor, canvas: Tensor, mask_id: int, lowest: float, generator: to
 
 
 def already_hidden(ids: Tensor, canvas: Tensor, hidden: Tensor, mask_id: int) -> Hidden:
-    """A batch in which it is settled what is masked: ``hidden`` [R, L]. Its noise level is the share that is."""
+    """A batch for which ``hidden`` [R, L] decides what is masked; the noise level is the share that is."""
     row, column = hidden.nonzero(as_tuple=True)
     size = canvas.sum(dim=1)
     return Hidden(ids.masked_fill(hidden, mask_id), row, column, ids[row, column], hidden.sum(dim=1) / size, size)
@@ -60,8 +60,8 @@ def already_hidden(ids: Tensor, canvas: Tensor, hidden: Tensor, mask_id: int) ->
 def masked_loss(logits: Tensor, batch: Hidden, kind: str) -> Tensor:
     """The loss of logits [P, V] at the hidden places.
 
-    "mean": cross-entropy averaged over the hidden tokens of the batch. "elbo": each token's cross-entropy divided by
-    its row's noise level and canvas length, averaged over rows: a bound on the negative log-likelihood per token.
+    "mean": the cross-entropy, averaged over the hidden tokens of the batch. "elbo": each token's cross-entropy divided
+    by its row's noise level and canvas length, averaged over rows: a bound on the negative log-likelihood per token.
     """
     losses = cross_entropy(logits.float(), batch.target, reduction="none")
     if kind == "mean":

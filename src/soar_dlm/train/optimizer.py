@@ -1,4 +1,4 @@
-"""Muon for the matrices inside the transformer, AdamW for everything else, one schedule for both."""
+"""Muon for the matrices inside the transformer, AdamW for everything else, and one schedule for both."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from soar_dlm.train.recipe import Recipe, TrainingRecipe
 
 
 class Optimizers:
-    """The two optimizers as one.
+    """Two optimizers behind one interface.
 
-    Muon moves along the nearest orthogonal matrix of its momentum and takes two-dimensional weights between layers;
-    embeddings, head, norms and biases go to AdamW.
+    Muon, which moves along the orthogonal matrix nearest to its momentum, gets the matrices inside the layers; AdamW
+    gets embeddings, head, norms and biases.
     """
 
     def __init__(self, model: nn.Module, recipe: TrainingRecipe) -> None:
@@ -31,7 +31,7 @@ class Optimizers:
         self._parts = {"muon": (muon, recipe.muon_rate), "adam": (adam, recipe.adam_rate)}
 
     def step(self, share: float) -> None:
-        """One step with the rates at this share of their peak; clears the gradients."""
+        """Take one step at this share of the peak rates, and clear the gradients."""
         for optimizer, rate in self._parts.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate * share
@@ -49,7 +49,7 @@ class Optimizers:
 def rate_share(step: int, recipe: Recipe) -> float:
     """The share of the peak rate at a step, counted from 0.
 
-    In the first stage up in a straight line, level, down in a straight line; in every further one down from its rate.
+    In the first stage it rises linearly, stays, and falls linearly; in a later one it falls from the stage's rate.
     """
     stage, first = recipe.stage_at(step)
     if stage:

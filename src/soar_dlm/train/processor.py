@@ -1,4 +1,4 @@
-"""Processors that announce matrix instructions which the system they run in forbids."""
+"""Processors that announce matrix instructions which their virtual machine forbids."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PROBE = "import torch; ones = torch.ones(64, 64, dtype=torch.bfloat16); ones @ o
 
 
 def avoid_forbidden_instructions() -> bool:
-    """Keep PyTorch off the AMX instructions if using them would end the process; True if that was needed.
+    """Keep PyTorch from using AMX instructions if they would kill the process; True if that was needed.
 
-    Some virtual machines show AMX to their guests and kill whoever uses it, as bfloat16 products (and so Muon) would.
-    Only a process can try; PyTorch reads the setting once, so this must come before it is imported.
+    Some virtual machines announce AMX and kill any process that uses it, as bfloat16 products (and so Muon) do. Only a
+    separate process can find out; PyTorch reads the setting once, so this must run before PyTorch is imported.
     """
     if SETTING in os.environ or not _announces_amx():
         return False

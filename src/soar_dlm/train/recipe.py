@@ -1,4 +1,4 @@
-"""A training recipe: everything that decides what comes out, read from a TOML file and checked before anything runs."""
+"""A training recipe: all settings of a run, read from a TOML file and checked before anything starts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ LOSSES = ("mean", "elbo")
 class ModelRecipe:
     """The transformer.
 
-    ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width in steps of 32, ``rope_theta`` to that of the
-    family's published models; small models on short texts learn positions faster with a smaller one.
-    ``number_waves`` starts the embeddings of number tokens from their values; see :mod:`soar_dlm.train.number_waves`.
+    ``kv_heads`` defaults to ``heads``, ``inner`` to 8/3 of the width rounded up to a multiple of 32, ``rope_theta`` to
+    that of the family's published models; small models for short texts learn positions faster with a smaller one.
+    ``number_waves`` initialises the embeddings of number tokens from their values; see
+    :mod:`soar_dlm.train.number_waves`.
     """
 
     family: str = "llada"
@@ -70,7 +71,7 @@ class ModelRecipe:
 
 @dataclass(frozen=True)
 class TokenizerRecipe:
-    """``vocabulary`` tokens at most, special tokens included, learned from the first ``texts`` examples."""
+    """At most ``vocabulary`` tokens, special tokens included, learned from the first ``texts`` examples."""
 
     vocabulary: int = 1280
     texts: int = 20_000
@@ -82,11 +83,11 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """Where examples come from, as shares of the stream.
+    """Where examples come from, with their shares.
 
-    ``tasks`` names tasks of the library; ``files`` JSON-lines files with "prompt" and "answer", or with "text" alone.
-    ``full_canvas`` is the share of answers of a task that are filled with EOS to the task's whole canvas; the others
-    get a canvas of any length from the answer's own to ``longest_canvas``.
+    ``tasks`` names tasks of the library; ``files`` names JSON-lines files with "prompt" and "answer", or only "text".
+    ``full_canvas`` is the share of a task's answers that are filled with EOS to the task's whole canvas; the others
+    get a canvas of random length, up to ``longest_canvas``.
     """
 
     tasks: Mapping[str, float] = field(default_factory=dict)
@@ -96,7 +97,7 @@ class DataRecipe:
 
     def __post_init__(self) -> None:
         if not self.tasks and not self.files:
-            raise SettingsError("data names nothing to train on; give data.tasks or data.files with their shares.")
+            raise SettingsError("There is nothing to train on; set data.tasks or data.files, with their shares.")
         for name, share in [*self.tasks.items(), *self.files.items()]:
             checks.real_number(f"The share of {name!r} in data", share, 0, inf, open_low=True)
         checks.real_number("data.full_canvas", self.full_canvas, 0, 1)
@@ -108,8 +109,8 @@ class TrainingRecipe:
     """How the weights are found.
 
     ``loss`` is "mean" (cross-entropy averaged over all masked tokens of a batch) or "elbo" (each row's sum divided by
-    its noise level and length, the likelihood bound). Learning rates rise over ``warmup`` steps, stay, and fall in a
-    straight line to 0 over the last ``decay`` share of the steps. ``batch_tokens`` counts positions, prompts included.
+    its noise level and length, the likelihood bound). Learning rates rise over ``warmup`` steps, stay, and fall
+    linearly to 0 over the last ``decay`` share of the steps. ``batch_tokens`` counts positions, prompts included.
     """
 
     steps: int = 1000
@@ -144,10 +145,9 @@ class TrainingRecipe:
 
 @dataclass(frozen=True)
 class StageRecipe:
-    """A stage after the first: ``steps`` more, with rates that start at ``rate`` of their peak and fall to 0.
+    """A stage after the first: ``steps`` more steps, with rates that fall to 0 from the share ``rate`` of their peak.
 
-    ``tasks`` are the shares of the tasks in it; without any, those of the recipe stay. It is for what the first stage
-    left too weak.
+    ``tasks`` replaces the recipe's tasks and shares, if given. Later stages strengthen what the first left weak.
     """
 
     steps: int
@@ -163,10 +163,10 @@ class StageRecipe:
 
 @dataclass(frozen=True)
 class ReportRecipe:
-    """What is told on the way: every ``log`` steps the loss, every ``validate`` steps accuracy and a sample.
+    """What is reported: the loss every ``log`` steps, accuracy and a sample every ``validate`` steps.
 
-    Validation decodes ``problems`` held-out problems of each task with ``strategy``; every ``save`` steps the run can
-    be resumed from.
+    Validation decodes ``problems`` held-out problems of each task with ``strategy``. The state is saved every ``save``
+    steps.
     """
 
     log: int = 10
@@ -182,7 +182,7 @@ class ReportRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The whole recipe. ``name`` and ``about`` go to the model card."""
+    """The whole recipe. ``name``, ``about`` and ``license`` appear on the model card."""
 
     name: str
     about: str = ""
@@ -206,7 +206,7 @@ class Recipe:
         return self.training.steps + sum(stage.steps for stage in self.stages)
 
     def stage_at(self, step: int) -> tuple[int, int]:
-        """The stage that a step (counted from 0) is part of, and the step it began with; 0 is the first stage."""
+        """The stage of a step (both counted from 0), and the first step of that stage."""
         first, following = 0, self.training.steps
         for number, stage in enumerate(self.stages, start=1):
             if step < following:
@@ -225,7 +225,7 @@ class Recipe:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """The recipe in a TOML file; unknown names and impossible values are refused. Files it names lie next to it."""
+    """The recipe in a TOML file; unknown names and impossible values are refused. Paths are relative to the file."""
     file = Path(path)
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -241,7 +241,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 
 def _built(kind: Any, values: Any, where: str) -> Any:
-    """A dataclass from a table, its inner tables built in turn."""
+    """A dataclass from a table, and the dataclasses inside it from the tables inside."""
     if not isinstance(values, Mapping):
         raise SettingsError(f"{where.rstrip('.') or 'The recipe'} must be a table of settings, not {values!r}.")
     known = {entry.name: entry for entry in fields(kind)}
@@ -260,7 +260,7 @@ def _built(kind: Any, values: Any, where: str) -> Any:
 
 
 def _value(kind: Any, value: Any, where: str) -> Any:
-    """A setting as it is; a table as its dataclass; a list of tables as a tuple of them."""
+    """A setting as it is, a table as its dataclass, a list of tables as a tuple of dataclasses."""
     if is_dataclass(kind):
         return _built(kind, value, where)
     inner = next((part for part in get_args(kind) if is_dataclass(part)), None)

@@ -1,4 +1,4 @@
-"""A small tokenizer learned from the training data, with bytes to fall back on: any text survives it."""
+"""A small tokenizer learned from the training data. It falls back on bytes, so it can represent any text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECES = "|".join(
         r"\s",
     ]
 )
-"""The pieces no token reaches across: words with the space before them, numbers up to 99, operators, line breaks."""
+"""The pieces that no token crosses: words with the space before them, numbers up to 99, operators, line breaks."""
 
 NUMBERS = "".join(f" {number},{number}," for number in range(100))
 
@@ -29,8 +29,8 @@ NUMBERS = "".join(f" {number},{number}," for number in range(100))
 def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> Tokenizer:
     """Byte-level BPE of at most ``vocabulary`` tokens, the family's special tokens last.
 
-    Dream's files are read by transformers' Qwen2 tokenizer, which cuts text its own way (digit by digit); a Dream
-    tokenizer is trained with those cuts, any other with :data:`PIECES`, where 0 to 99 are tokens of their own if there
+    Dream's files are read by transformers' Qwen2 tokenizer, which splits text in its own way (numbers into digits); a
+    Dream tokenizer is trained on those pieces, any other on :data:`PIECES`, with a token for each of 0 to 99 if there
     is room.
     """
     tokenizer = Tokenizer(models.BPE())
@@ -58,7 +58,7 @@ def train_tokenizer(texts: Iterable[str], family: Family, vocabulary: int) -> To
 
 
 def _with_numbers(texts: Iterable[str]) -> Iterable[str]:
-    """Small numbers are all to become tokens, if the vocabulary has room, however rare some are in the data."""
+    """The texts, with all small numbers mixed in, so that even those that are rare in the data become tokens."""
     for place, text in enumerate(texts):
         yield text
         if place % 16 == 0:

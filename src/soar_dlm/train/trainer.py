@@ -1,4 +1,4 @@
-"""The training loop: a generator of what happened, which others show, log or ignore."""
+"""The training loop: a generator of events, for others to show, log or ignore."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from soar_dlm.errors import NonFiniteLogits
 from soar_dlm.models.layouts import Shape, layout_config
 from soar_dlm.models.loading import usable_device
+from soar_dlm.models.masked_lm import output_column
 from soar_dlm.models.stock import new_model
 from soar_dlm.train.batches import Batch, Batches, Position
 from soar_dlm.train.examples import Examples
@@ -33,7 +34,7 @@ from soar_dlm.train.validation import Validation, validate
 
 @dataclass(frozen=True)
 class Progress:
-    """One step done: ``loss`` is that of its batch, ``tokens`` the positions it read, ``seconds`` its time."""
+    """One step: the ``loss`` of its batch, the positions it read (``tokens``) and the ``seconds`` it took."""
 
     step: int
     loss: float
@@ -44,12 +45,12 @@ class Progress:
 class Trainer:
     """One run of a recipe in a folder.
 
-    1. The tokenizer is learned from the first examples, or read back if the run goes on.
-    2. Each step draws the next batch, hides part of its answers, and moves the weights down the loss.
-    3. What is random in a step hangs on the seed and the step's number alone: a run that was killed goes on from its
-       last saved state and gives the losses and weights of one that never stopped.
-    4. At every validation the checkpoint is written, loaded back with :func:`soar_dlm.load` and decoded from: what
-       is measured is what users get.
+    1. The tokenizer is learned from the first examples, or read back if the run resumes.
+    2. Each step draws the next batch, hides part of its answers, and updates the weights.
+    3. What is random in a step depends only on the seed and the step's number: a run that was killed resumes from its
+       last saved state and reaches the same losses and weights as one that never stopped.
+    4. At every validation the checkpoint is written, loaded with :func:`soar_dlm.load` and decoded: what is measured is
+       what users get.
     """
 
     def __init__(self, recipe: Recipe, folder: str | Path, *, device: str | torch.device | None = None) -> None:
@@ -98,7 +99,7 @@ class Trainer:
         return sum(weight.numel() for weight in self.model.parameters())
 
     def run(self, until: int | None = None) -> Iterator[Progress | Validation]:
-        """Train to the recipe's last step, or to an earlier one without changing the schedule."""
+        """Train to the recipe's last step, or to an earlier one with the schedule unchanged."""
         last = min(until or self.recipe.steps, self.recipe.steps)
         report = self.recipe.report
         if self.step == 0:
@@ -126,7 +127,7 @@ class Trainer:
         self.write()
 
     def _batches(self) -> Iterator[tuple[Position, Batch]]:
-        """The batches of the present stage, from the present position on."""
+        """The batches of the current stage, from the current position on."""
         batches = Batches(
             self.examples[self.recipe.stage_at(self.step)[0]],
             self.tokenizer,
@@ -152,7 +153,7 @@ class Trainer:
         if not torch.isfinite(loss):
             raise NonFiniteLogits(
                 f"The loss is {loss.item()} at step {self.step + 1}. Lower training.muon_rate and training.adam_rate; "
-                "the last saved state is kept."
+                "the last saved state remains."
             )
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), training.clip)
@@ -160,10 +161,10 @@ class Trainer:
         return loss.item()
 
     def _logits(self, batch: Hidden) -> Tensor:
-        """Logits at the hidden places alone: [P, V]. Models that predict the next token are read one to the left."""
+        """Logits at the hidden places only: [P, V]."""
         states = self._backbone(input_ids=batch.inputs).last_hidden_state
-        shift = 1 if self.recipe.model.layout.predicts_next else 0
-        logits: Tensor = self.model.lm_head(states[batch.row, (batch.column - shift).clamp(min=0)])
+        column = output_column(batch.column, 0, self.recipe.model.layout.predicts_next)
+        logits: Tensor = self.model.lm_head(states[batch.row, column])
         return logits
 
     def _validate(self) -> Validation:
@@ -173,7 +174,7 @@ class Trainer:
         return found
 
     def write(self) -> None:
-        """The checkpoint as it is now, with its card."""
+        """Write the checkpoint as it is now, with its card."""
         self.folder.write_checkpoint(self.recipe, self.config, self.model, self.tokenizer)
         write_card(self.folder, self.recipe, self.parameters, self.step)
 

@@ -1,9 +1,10 @@
-"""How good the model is so far: held-out problems, decoded from the checkpoint as it was written."""
+"""How good the model is so far: held-out problems, decoded with the checkpoint as written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -11,12 +12,14 @@ import torch
 from soar_dlm.lm import load
 from soar_dlm.solving import solve
 from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.task import Task
 from soar_dlm.train.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Validation:
-    """``accuracy`` and mean ``forwards`` of each task at a step, and one ``sample``: a prompt and what was written."""
+    """The ``accuracy`` and mean ``forwards`` of each task at a step, and a ``sample``: a prompt and its answer."""
 
     step: int
     accuracy: Mapping[str, float]
@@ -25,13 +28,12 @@ class Validation:
 
 
 def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> Validation:
-    """Decode the same held-out problems of every task at every validation; the sample is another one each time."""
+    """Decode held-out problems of every task, the same at every validation; the sample changes."""
     lm = load(folder, device)
     accuracy, forwards = {}, {}
     samples = []
     for name in recipe.data.tasks:
-        task = make_task(name)
-        problems = task.distinct("validation", recipe.report.problems)
+        task, problems = _held_out(name, recipe.report.problems)
         results = solve(lm, task, problems, recipe.report.strategy)
         right = task.all_correct(problems, [result.text for result in results])
         accuracy[name] = round(sum(right) / len(right), 4)
@@ -40,3 +42,9 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> V
         samples.append((problems[chosen].prompt, results[chosen].text))
     sample = samples[step // recipe.report.validate % len(samples)] if samples else None
     return Validation(step, accuracy, forwards, sample)
+
+
+@cache
+def _held_out(name: str, count: int) -> tuple[Task, list[Problem]]:
+    task = make_task(name)
+    return task, task.distinct("validation", count)

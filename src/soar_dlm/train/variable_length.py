@@ -1,4 +1,4 @@
-"""Teaching a canvas to find its own length, after DreamOn: what stands for too much or for nothing must say so."""
+"""Teaching a canvas to find its own length, after DreamOn: a mask in place of too much or of nothing must say so."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LONGEST = 64
-"""The most masks a blank is trained with."""
+"""The greatest number of masks in a blank."""
 
 ALL_HIDDEN = 0.25
-"""Share of the states in which nothing of the answer is shown yet, as when decoding starts."""
+"""Share of the states in which none of the answer is visible, as when decoding starts."""
 
 FROM_LEFT = 0.25
-"""Share of the states in which the answer is shown up to a place, as when a short blank grows at its end."""
+"""Share of the states in which the answer is visible up to some place, as when a short blank grows at its end."""
 
 RIGHT_LENGTH = 1 / 3
-"""Share of the states with as many masks as there are tokens left."""
+"""Share of the states with exactly as many masks as there are tokens left."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A blank on the way: ``targets`` [n] is what each position is or should become, ``hidden`` [n] which are masks."""
+    """A partly filled blank: ``targets`` [n] is what each position is or should become; ``hidden`` [n] marks masks."""
 
     targets: list[int]
     hidden: list[bool]
 
 
 def draw_state(answer: Sequence[int], expand_id: int, delete_id: int, rng: random.Random) -> State:
-    """A state that decoding ``answer`` from a blank of any length may come through.
+    """A state that decoding of ``answer`` may pass through, from a blank of any length.
 
-    1. All of the answer is hidden, or all behind some place, or each token by the same chance.
-    2. The tokens behind the last one shown are hidden under as many masks as there are, or under a number of masks
-       that does not hang on theirs: how long a blank is must say nothing of how long its text will be.
-    3. Too few masks: the last one stands for all the rest and must say expand. It will become two masks, the second
-       of which stands for the rest.
-    4. Too many: surplus masks at the end must say delete.
+    1. All of the answer is hidden, or all after some place, or each token with the same probability.
+    2. The tokens after the last visible one are under as many masks, or under a number of masks that does not depend
+       on theirs: the length of a blank must not give away the length of its text.
+    3. Too few masks: the last one is in place of all the rest and must become expand. Expanded, it turns into two
+       masks, the second of which is in place of the rest.
+    4. Too many: surplus masks at the end must become delete.
 
-    Merges and surplus are at the end of a run, where a model can know them: every other mask stands for the token at
-    its place.
+    Missing and surplus masks are at the end of a run, where a model can recognise them: every other mask is in place
+    of exactly one token.
     """
     hidden = _hidden(len(answer), rng)
     shown = max((place for place, is_hidden in enumerate(hidden) if not is_hidden), default=-1) + 1
@@ -54,7 +54,7 @@ def draw_state(answer: Sequence[int], expand_id: int, delete_id: int, rng: rando
 
 
 def _hidden(length: int, rng: random.Random) -> list[bool]:
-    """Which tokens of an answer are hidden: [length]."""
+    """Which tokens of an answer to hide: [length]."""
     kind = rng.random()
     if kind < ALL_HIDDEN:
         return [True] * length

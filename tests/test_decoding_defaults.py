@@ -1,0 +1,127 @@
+"""The decoding defaults that a checkpoint carries in generation_config.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
+from soar_dlm.lm import load
+from soar_dlm.models.defaults import DecodingDefaults, write_defaults
+from soar_dlm.models.families import LLADA
+from soar_dlm.models.loading import load_checkpoint
+from soar_dlm.models.random_checkpoint import write_llada
+from soar_dlm.train.trainer import Trainer
+from tests.test_model_objects import stock_object
+from tests.test_training import tiny
+
+FULL = DecodingDefaults(
+    strategy="soar",
+    settings={"beam": 2},
+    thresholds={"probability": 0.99, "neg_entropy": -0.05},
+    options={"block_length": 32, "max_new_tokens": 128},
+)
+
+
+def write(folder: Path, section: Any) -> None:
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 257, "soar_dlm": section}))
+
+
+def test_a_checkpoint_that_says_nothing_has_the_papers_values(tmp_path: Path) -> None:
+    checkpoint = load_checkpoint(write_llada(tmp_path))
+    assert checkpoint.defaults == DecodingDefaults()
+    assert checkpoint.model.facts.thresholds == LLADA.thresholds
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 257}')
+    assert load_checkpoint(tmp_path).defaults == DecodingDefaults()
+
+
+def test_what_is_written_is_read_and_everything_else_is_kept(tmp_path: Path) -> None:
+    write_llada(tmp_path)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 257, "temperature": 0.5}')
+    write_defaults(tmp_path, FULL)
+    content = json.loads((tmp_path / "generation_config.json").read_text())
+    assert (content["eos_token_id"], content["temperature"]) == (257, 0.5)
+    assert content["soar_dlm"] == {
+        "strategy": "soar",
+        "settings": {"beam": 2},
+        "thresholds": {"probability": 0.99, "neg_entropy": -0.05},
+        "options": {"block_length": 32, "max_new_tokens": 128},
+    }
+    checkpoint = load_checkpoint(tmp_path)
+    assert checkpoint.defaults == FULL
+    assert checkpoint.model.facts.thresholds == {"probability": 0.99, "margin": 0.9, "neg_entropy": -0.05}
+    write_defaults(tmp_path, DecodingDefaults(strategy="greedy"))
+    assert json.loads((tmp_path / "generation_config.json").read_text())["soar_dlm"] == {"strategy": "greedy"}
+    write_defaults(tmp_path, DecodingDefaults())
+    assert json.loads((tmp_path / "generation_config.json").read_text()) == {"eos_token_id": 257, "temperature": 0.5}
+    assert [path.name for path in tmp_path.glob("generation_config*")] == ["generation_config.json"]
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ([], "must be an object"),
+        ({"strategy": "saor"}, "Did you mean 'soar'"),
+        ({"strategy": 3}, "must be the name of a strategy"),
+        ({"strategy": "soar", "settings": {"beem": 2}}, "Did you mean 'beam'"),
+        ({"strategy": "soar", "settings": {"beam": 0}}, "beam"),
+        ({"settings": {"beam": 2}}, "without a strategy"),
+        ({"strategy": "soar", "settings": {"threshold": 0.9}}, "thresholds ="),
+        ({"thresholds": {"probability": 1.5}}, "threshold"),
+        ({"thresholds": {"probability": "high"}}, "threshold"),
+        ({"thresholds": {"certainty": 0.5}}, "certainty"),
+        ({"thresholds": 0.9}, "thresholds must map names to values"),
+        ({"options": ["block_length"]}, "options must map names to values"),
+        ({"treshold": {}}, "Did you mean 'thresholds'"),
+    ],
+)
+def test_a_mistake_is_reported_when_the_checkpoint_is_loaded(tmp_path: Path, section: Any, words: str) -> None:
+    write_llada(tmp_path)
+    write(tmp_path, section)
+    with pytest.raises(CheckpointError, match=words) as caught:
+        load_checkpoint(tmp_path)
+    for place in (str(tmp_path), '"soar_dlm"', "generation_config.json", "remove the key"):
+        assert place in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    write_llada(tmp_path)
+    (tmp_path / "generation_config.json").write_text('{"soar_dlm": ')
+    with pytest.raises(CheckpointError, match=r"generation_config\.json.*cannot be read as JSON"):
+        load_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="cannot be read as JSON"):
+        write_defaults(tmp_path, FULL)
+    with pytest.raises(InputFileError, match="Cannot write"):
+        write_defaults(tmp_path / "nowhere", FULL)
+    (tmp_path / "generation_config.json").write_text('{"top_k": 3}')
+    with pytest.raises(SettingsError, match="plain JSON values"):
+        write_defaults(tmp_path, DecodingDefaults(options={"stop": object()}))
+    assert (tmp_path / "generation_config.json").read_text() == '{"top_k": 3}'
+    assert [path.name for path in tmp_path.glob("generation_config*")] == ["generation_config.json"]
+
+
+def test_transformers_reads_the_file_and_keeps_the_section(tmp_path: Path) -> None:
+    """A model that is saved and loaded by transformers must not lose its defaults, as an object either."""
+    write_defaults(write_llada(tmp_path), FULL)
+    assert transformers.GenerationConfig.from_pretrained(tmp_path).soar_dlm["strategy"] == "soar"
+    model = stock_object(tmp_path, LLADA)
+    checkpoint = load_checkpoint(model, family="llada", mask_token_id=259)
+    assert checkpoint.defaults == FULL
+    assert checkpoint.model.facts.thresholds["probability"] == 0.99
+    model.save_pretrained(tmp_path / "again")
+    saved = json.loads((tmp_path / "again" / "generation_config.json").read_text())
+    assert DecodingDefaults(**saved["soar_dlm"]) == FULL
+    model.generation_config.soar_dlm = {"strategy": "saor"}
+    with pytest.raises(CheckpointError, match="Did you mean 'soar'"):
+        load(model, family="llada", mask_token_id=259)
+
+
+def test_training_on_keeps_them(tmp_path: Path) -> None:
+    list(Trainer(tiny(), tmp_path, device="cpu").run(until=2))
+    write_defaults(tmp_path, FULL)
+    list(Trainer(tiny(), tmp_path, device="cpu").run(until=4))
+    assert load_checkpoint(tmp_path).defaults == FULL

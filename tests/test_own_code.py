@@ -1,0 +1,174 @@
+"""A strategy is other people's code: what it does wrong ends its own request, with a sentence that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from soar_dlm import Candidate, Pool, Proposal, Strategy
+from soar_dlm.engine.engine import Engine
+from soar_dlm.engine.request import Request, StepEvent
+from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.errors import SettingsError, SoarError, StopError, StrategyError
+from soar_dlm.options import Options
+from soar_dlm.search.candidate import Floats
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.position_beam import PositionBeam
+from tests.crafted import CraftedLM, canvas_request, random_lm
+
+
+@dataclass(frozen=True)
+class Custom(Strategy):
+    """Proposes, ranks and cuts as it is told; None leaves a rule as it is."""
+
+    beam: int = 2
+    proposals: Callable[[Floats], Any] | None = None
+    ranks: Callable[[Candidate], Any] | None = None
+    widths: Callable[[Pool], Any] | None = None
+
+    def propose(self, confidence: Floats) -> list[Proposal]:
+        found: list[Proposal] = super().propose(confidence) if self.proposals is None else self.proposals(confidence)
+        return found
+
+    def rank(self, candidate: Candidate) -> float:
+        found: float = super().rank(candidate) if self.ranks is None else self.ranks(candidate)
+        return found
+
+    def width(self, pool: Pool) -> int:
+        found: int = super().width(pool) if self.widths is None else self.widths(pool)
+        return found
+
+
+def failing(*_: Any) -> Any:
+    raise ZeroDivisionError("a bug of the author's")
+
+
+def picking(picks: Any, mode: Any = "search") -> Callable[[Floats], Any]:
+    return lambda confidence: [Proposal(picks, mode)]
+
+
+BROKEN = {
+    "propose raises": (Custom(proposals=failing), "ZeroDivisionError: a bug of the author's"),
+    "rank raises": (Custom(ranks=failing), "ZeroDivisionError"),
+    "width raises": (Custom(widths=failing), "ZeroDivisionError"),
+    "raises an error of ours": (Custom(proposals=lambda _: Options(seed=-1)), "seed must be"),
+    "no proposals": (Custom(proposals=lambda _: []), "at least one Proposal"),
+    "None": (Custom(proposals=lambda _: None), "at least one Proposal"),
+    "no Proposal": (Custom(proposals=lambda _: [[0]]), "must return Proposals"),
+    "an unknown mode": (Custom(proposals=picking(np.array([0]), "kept")), "must return Proposals"),
+    "empty": (Custom(proposals=picking(np.array([], dtype=np.int64))), "non-empty array of indices"),
+    "a list": (Custom(proposals=picking([0])), "non-empty array of indices"),
+    "fractions": (Custom(proposals=picking(np.array([0.0]))), "non-empty array of indices"),
+    "booleans": (Custom(proposals=picking(np.array([True]))), "non-empty array of indices"),
+    "two dimensions": (Custom(proposals=picking(np.array([[0]]))), "non-empty array of indices"),
+    "beyond the end": (Custom(proposals=picking(np.array([3]))), "there are 3 positions: 0 to 2"),
+    "before the start": (Custom(proposals=picking(np.array([-1]))), "there are 3 positions: 0 to 2"),
+    "doubled": (Custom(proposals=picking(np.array([1, 1]))), "picks a position twice"),
+    "no width": (Custom(widths=lambda _: 0), "from 1 to the beam, 2, not 0"),
+    "a width above the beam": (Custom(widths=lambda _: 3), "from 1 to the beam, 2, not 3"),
+    "a width of 1.5": (Custom(widths=lambda _: 1.5), "from 1 to the beam, 2, not 1.5"),
+    "a width of True": (Custom(widths=lambda _: True), "from 1 to the beam, 2, not True"),
+    "a rank that is no number": (Custom(ranks=lambda _: "high"), "rank must return a number, not 'high'"),
+    "a rank of NaN": (Custom(ranks=lambda _: float("nan")), "rank must return a number, not nan"),
+}
+
+
+def outcomes(engine: Engine) -> dict[int, StepEvent]:
+    return {event.ticket: event for event in engine.run() if event.final}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_strategy_ends_its_own_request_and_no_other(case: str) -> None:
+    strategy, words = BROKEN[case]
+    model = random_lm(1)
+    neighbour = canvas_request(model, [1, 2], 3, PositionBeam(beam=2))
+    alone = Engine(model)
+    alone.add(neighbour)
+    expected = outcomes(alone)[0].decoding
+    engine = Engine(model)
+    engine.add(neighbour)
+    engine.add(canvas_request(model, [3], 3, strategy))
+    engine.add(neighbour)
+    found = outcomes(engine)
+    error = found[1].error
+    assert isinstance(error, StrategyError)
+    assert "Custom" in str(error)
+    assert words in str(error)
+    assert found[0].decoding is not None
+    assert expected is not None
+    assert found[0].decoding.tokens == expected.tokens
+    assert not engine.busy
+
+
+def test_the_cause_of_a_failure_is_kept() -> None:
+    model = random_lm(1)
+    engine = Engine(model)
+    engine.add(canvas_request(model, [3], 3, Custom(proposals=failing)))
+    assert isinstance(outcomes(engine)[0].error.__cause__, ZeroDivisionError)  # type: ignore[union-attr]
+
+
+def test_a_strategy_that_fails_before_it_starts_is_refused_with_its_name() -> None:
+    class Unbound(Strategy):
+        def bound(self, thresholds: object) -> Any:
+            raise RuntimeError("no thresholds for me")
+
+    engine = Engine(random_lm(1))
+    with pytest.raises(StrategyError, match=r"Unbound.*no thresholds for me"):
+        engine.add(Request([1, 8], [1], Unbound()))
+    with pytest.raises(SettingsError, match=r"must be a soar_dlm\.Strategy"):
+        engine.add(Request([1, 8], [1], "greedy"))  # type: ignore[arg-type]
+
+
+def test_a_failing_decode_ends_only_requests_with_stop_strings() -> None:
+    def decode(ids: Sequence[int]) -> str:
+        raise UnicodeError("not today")
+
+    model = random_lm(2)
+    engine = Engine(model, decode=decode)
+    engine.add(Request([1, 8, 8], [1, 2], Greedy(), stop=["x"]))
+    engine.add(Request([1, 8, 8], [1, 2], Greedy()))
+    found = outcomes(engine)
+    assert isinstance(found[0].error, StopError)
+    assert "not today" in str(found[0].error)
+    assert found[1].decoding is not None
+
+
+def test_stop_strings_need_a_way_to_read_tokens() -> None:
+    with pytest.raises(SettingsError, match="Stop strings need a tokenizer"):
+        Engine(random_lm(2)).add(Request([1, 8], [1], Greedy(), stop=["x"]))
+    with pytest.raises(SettingsError, match="stop must be a non-empty string"):
+        Engine(random_lm(2)).add(Request([1, 8], [1], Greedy(), stop=lambda ids: True))  # type: ignore[arg-type]
+
+
+def test_a_model_that_breaks_breaks_the_step() -> None:
+    """What is nobody's own code is not blamed on anyone."""
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        raise KeyError("a bug of the model's")
+
+    engine = Engine(CraftedLM(rule, 9))
+    engine.add(Request([1, 8], [1], Greedy()))
+    with pytest.raises(KeyError):
+        engine.step()
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_no_forward_has_more_than_max_rows(guided: bool) -> None:
+    """Whatever a strategy's width is, and however wide a single request."""
+    model = random_lm(0)
+    engine = Engine(model, EngineSettings(max_rows=3))
+    wide = Custom(beam=8, widths=lambda pool: 8)
+    for prompt in ([1], [2, 2]):
+        engine.add(canvas_request(model, prompt, 4, wide, Options(cfg_scale=1.0 if guided else 0.0)))
+    found = outcomes(engine)
+    assert all(event.decoding is not None for event in found.values())
+    assert max(len(ids) for ids in model.seen) <= 3
+
+
+def test_errors_of_ours_are_soar_errors() -> None:
+    assert issubclass(StrategyError, SoarError)
+    assert issubclass(StopError, SoarError)
