@@ -257,7 +257,7 @@ def third_party(tmp_path: Path) -> dict[str, str]:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: leftmost\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[soar_dlm.strategies]\nleftmost = leftmost:Leftmost\n")
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+    return {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_a_third_party_strategy_works_in_the_command_and_in_the_library(
