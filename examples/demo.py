@@ -30,7 +30,7 @@ def grid(title: str, text: str, solution: str | None = None) -> Text:
     for row in range(6):
         for written, wanted in zip(text.split()[6 * row : 6 * row + 6], right[6 * row : 6 * row + 6], strict=False):
             shown.append(written, style="not bold" if written == wanted else "bold red reverse").append(" ")
-        shown.append("\n")
+        shown.append("\n" if row < 5 else "")
     return shown
 
 
