@@ -100,7 +100,7 @@ def test_stats_show_the_figures() -> None:
         (["hi", "-o", "no-such-folder/out.txt"], "Cannot write no-such-folder"),
         (["hi", "--temperature", "-1"], "temperature must be"),
         (["hi", "--set", "released"], "NAME=VALUE"),
-        (["hi", "-s", "soar", "--preset", "file.toml"], "not both"),
+        (["hi", "-s", "soar", "--preset", "file.toml"], "one or the other"),
     ],
 )
 def test_mistakes_are_reported_in_a_sentence(

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from soar_dlm.cli.canvas import END, MASK, Drawing, Palette, Pieces, Window, clean, folded, joined
 from soar_dlm.cli.watch import as_share, frame, show
-from soar_dlm.lm import LM
+from soar_dlm.lm import LM, load
 from soar_dlm.results import Event
 from soar_dlm.search.confidence import Metric
 from soar_dlm.search.metrics import get_metric
@@ -257,6 +257,14 @@ def test_a_filled_template_is_shown_with_its_text_around(random_dreamon: LM) -> 
     result = show(random_dreamon, events, strategy, console, ("a ", " b ", " c"))
     screen = Screen(console.file.getvalue())  # type: ignore[attr-defined]
     assert "\n".join(screen.lines).startswith(clean(result.whole))  # type: ignore[attr-defined]
+
+
+def test_edits_are_watched() -> None:
+    console, lm = terminal(120, 30), load("mini-dreamon", device="cpu")
+    strategy = lm.strategy("soar", threshold=0.1)
+    prompt = 'def compute(nums):\n    """Find the sum, then replace it by its remainder mod 5."""\n'
+    show(lm, lm.stream(prompt, strategy, length=40, max_new_tokens=48), strategy, console)
+    assert "  delete " in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_without_a_terminal_only_the_text_is_written() -> None:

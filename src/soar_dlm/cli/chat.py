@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from soar_dlm.results import Result
     from soar_dlm.search.strategy import Strategy
 
-HELP = "Type a message. /reset starts a new conversation; /exit or Ctrl-D leaves. Ctrl-C stops an answer."
+HELP = "Type a message. /reset starts anew, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 
 System = Annotated[Optional[str], typer.Option(help="What the model is told before the conversation.", metavar="TEXT")]
 

@@ -31,7 +31,7 @@ class Method:
             from soar_dlm.presets import read_preset
 
             if self._name is not None:
-                raise SettingsError("A preset names its strategy; give --preset or --strategy, not both.")
+                raise SettingsError("A preset names its strategy; give one or the other.")
             preset = read_preset(given["preset"])
             self._chosen = preset.make(**self._settings(preset.strategy))
         elif self._name is not None:

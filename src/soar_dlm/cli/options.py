@@ -45,7 +45,9 @@ Revision = Annotated[Optional[str], _option(_LOADING, "Branch, tag or commit of 
 Token = Annotated[Optional[str], _option(_LOADING, "Access token for the Hub.")]
 CacheDir = Annotated[Optional[Path], _option(_LOADING, "Folder for downloads. Default: the Hub's cache.")]
 LocalFilesOnly = Annotated[Optional[bool], _option(_LOADING, "Download nothing.", "--local-files-only")]
-MaxRows = Annotated[int, _option(_LOADING, "The most candidates in one forward; fewer need less memory.")]
+MaxRows = Annotated[
+    Optional[int], _option(_LOADING, "The most candidates in one forward; fewer need less memory. Default: 32.")
+]
 
 StrategyName = Annotated[
     Optional[str],
@@ -86,7 +88,7 @@ LOADING = group(
     token=Token,
     cache_dir=CacheDir,
     local_files_only=LocalFilesOnly,
-    max_rows=Annotated[Optional[int], _option(_LOADING, "The most candidates in one forward. Default: 32.")],
+    max_rows=MaxRows,
 )
 """How a model is loaded and run."""
 
