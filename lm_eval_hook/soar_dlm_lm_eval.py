@@ -1,7 +1,7 @@
-"""Makes the library known to lm-evaluation-harness as the model "soar".
+"""Registers the model "soar" with lm-evaluation-harness when a program imports ``lm_eval.models``, and only then.
 
-The harness knows no entry points for models. So a .pth file next to this module imports it when Python starts; it then
-waits, without importing anything, until ``lm_eval.models`` is imported, and adds one name to its registry.
+The harness looks for models neither in entry points nor in the environment. So a .pth file imports this module when
+Python starts. It imports nothing itself, waits for ``lm_eval.models``, adds one name to its registry and is gone.
 """
 
 import sys
@@ -10,7 +10,7 @@ NAME, TARGET = "soar", "soar_dlm.evals.harness:SoarModel"
 
 
 class AfterModels:
-    """A finder that lets ``lm_eval.models`` be found as always, and registers the model once it is loaded."""
+    """An import finder that lets the others find ``lm_eval.models``, and registers the model once that is loaded."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
         if name != "lm_eval.models":
@@ -19,6 +19,8 @@ class AfterModels:
         from importlib.util import find_spec
 
         spec = find_spec(name)
+        if spec is None:
+            return None
         load = spec.loader.exec_module
 
         def load_and_register(module):  # type: ignore[no-untyped-def]

@@ -1,17 +1,21 @@
-"""The tables in docs/results/eval are what the results beside them say."""
+"""The tables in docs/results/eval follow from the results beside them, and these are about the fixed problems."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from soar_dlm.cli.main import app
+from soar_dlm.evals.comparison import problems_fingerprint
 from soar_dlm.evals.results import ResultFolder
+from soar_dlm.tasks.catalogue import make_task
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "eval"
 FOLDERS = sorted(path.parent for path in RESULTS.rglob("manifest.json"))
+FULL_SETS = [folder for folder in FOLDERS if folder.name != "sweep"]
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])
@@ -27,6 +31,17 @@ def test_committed_results_are_whole(folder: Path) -> None:
     found = ResultFolder(folder).read()
     assert found.complete
     assert found.size == (folder / "results.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("folder", FULL_SETS, ids=lambda folder: str(folder.relative_to(RESULTS)))
+def test_committed_results_are_about_the_fixed_problems(folder: Path) -> None:
+    found = ResultFolder(folder).read()
+    problems = make_task(found.settings["task"]).distinct("test", found.settings["problems"])
+    assert found.settings["problems_sha256"] == problems_fingerprint(problems)
+    for record in found.records:
+        problem = problems[record.index]
+        prompt_sha256 = sha256((problem.prompt + problem.suffix).encode()).hexdigest()
+        assert (record.kind, record.prompt_sha256) == (problem.kind, prompt_sha256)
 
 
 def test_the_readme_shows_the_committed_tables() -> None:

@@ -3,18 +3,20 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import table1
-from benchmarks.confidence_gain import Gain, gains
 
+import soar_dlm
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.evals.comparison import Summary, compare, summary, weights_fingerprint
-from soar_dlm.evals.results import MANIFEST, RESULTS, Record, ResultFolder, Results
+from soar_dlm.evals.breakdown import Gain, by_kind, gains
+from soar_dlm.evals.comparison import compare, summary, weights_fingerprint
+from soar_dlm.evals.provenance import library
+from soar_dlm.evals.results import MANIFEST, RESULTS, Record, ResultFolder
 from soar_dlm.lm import LM
 from soar_dlm.models.random_checkpoint import write_llada
 from soar_dlm.search.greedy import Greedy
@@ -61,13 +63,13 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def interrupted_run(lm: LM, folder: Path, after: int) -> None:
-    """A run that is broken off when it has told of so many records."""
-    told = 0
+    """A run that is interrupted after this many records."""
+    seen = 0
 
     def stop(_: Record) -> None:
-        nonlocal told
-        told += 1
-        if told == after:
+        nonlocal seen
+        seen += 1
+        if seen == after:
             raise Interrupted
 
     with pytest.raises(Interrupted):
@@ -265,65 +267,53 @@ def test_nothing_to_compare_is_refused(random_llada: LM) -> None:
         compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=0)
 
 
-def swept(correct: int, forwards: float) -> Summary:
-    return Summary(10, correct, (0.0, 1.0), forwards, forwards, 1.0, 1.0, 1.0, 0, 0, 1.0)
+def test_another_commit_of_the_library_is_recorded_and_not_refused(
+    random_llada: LM, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied(whole, tmp_path)
+    lines = (folder / RESULTS).read_bytes().splitlines(keepends=True)
+    (folder / RESULTS).write_bytes(b"".join(lines[:9]))
+    first = ResultFolder(folder).read().libraries
+    assert first == [library()]
+    later = {"version": "0.0", "commit": "abc", "modified": False}
+    monkeypatch.setattr("soar_dlm.evals.results.library", lambda: later)
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
+    assert ResultFolder(folder).read().libraries == [*first, later]
+    monkeypatch.setattr("soar_dlm.evals.results.library", lambda: {**later, "commit": "def"})
+    compare(random_llada, Sums(), PROBLEMS, METHODS, chunk=3, folder=folder)
+    assert ResultFolder(folder).read().libraries == [*first, later], "a complete run is not decoded by another commit"
 
 
-@pytest.mark.parametrize(
-    ("sweep", "chosen"),
-    [
-        ({0.6: (7, 2.0), 0.8: (8, 4.0), 0.9: (9, 4.1)}, 0.8),  # 0.9 takes more than half of greedy's 8 forwards
-        ({0.6: (9, 2.0), 0.8: (9, 3.0), 0.9: (8, 4.0)}, 0.8),  # one standard error of 9 in 10 is 0.095
-        ({0.6: (8, 2.0), 0.8: (7, 3.0), 0.9: (6, 4.0)}, 0.8),  # of 8 in 10, it is 0.126
-        ({0.6: (7, 5.0), 0.8: (9, 7.0), 0.9: (8, 6.0)}, 0.8),  # none within half: all of them
-    ],
-)
-def test_the_chosen_threshold(sweep: dict[float, tuple[int, float]], chosen: float) -> None:
-    summaries = {tau: swept(*figures) for tau, figures in sweep.items()}
-    assert table1.chosen_threshold(summaries, swept(9, 8.0)) == chosen
+def test_manifests_without_a_library_are_still_read(random_llada: LM, whole: Path, tmp_path: Path) -> None:
+    folder = copied(whole, tmp_path)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["library"]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert ResultFolder(folder).read().libraries == []
 
 
-def test_a_careful_threshold_may_take_all_of_greedys_forwards() -> None:
-    sweep = {table1.swept(table1.SOAR_2, tau): swept(5, 2.0) for tau in table1.THRESHOLDS}
-    sweep[table1.swept(table1.SOAR_2, 0.95)] = swept(8, 7.9)
-    sweep[table1.swept(table1.SOAR_2, 0.98)] = swept(9, 8.1)
-    assert table1.careful_threshold({**sweep, table1.GREEDY: swept(9, 8.0)}) == 0.95
+def test_the_library_names_its_commit_and_whether_its_code_was_modified(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    assert library(tmp_path) == {"version": soar_dlm.__version__, "commit": None, "modified": None}
+    for name in ("src", "docs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("one")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    found = library(tmp_path)
+    assert len(found["commit"]) == 40
+    assert found["modified"] is False
+    (tmp_path / "docs" / "file").write_text("two")
+    assert library(tmp_path) == found
+    (tmp_path / "src" / "file").write_text("two")
+    assert library(tmp_path) == {**found, "modified": True}
 
 
-def crafted_result(greedy: int, others: int, seconds: float) -> table1.TaskResult:
-    """Of ten problems the most confident ones are right: so many by greedy, so many by the other methods."""
-    records = [
-        Record(place, name, f"{place} steps", "", place >= 10 - right, 8, 8, 1.0, place / 10, "stop", took, "")
-        for name in table1.table_methods({table1.ADAPTIVE: 0.9, table1.SOAR_2: 0.8})
-        for right, took in [(greedy, 1.0) if name == table1.GREEDY else (others, seconds)]
-        for place in range(10)
-    ]
-    settings = {"problems": 10, "order": ["any"] * 7, "model": "m", "dtype": "d", "threads": 1, "canvas": 8}
-    made_on = {"cpu": "c", "cores": 1}
-    validation = [record(0, name, True, 8, 1.0) for name in table1.sweep_methods()]
-    careful = [
-        replace(one, method=table1.CAREFUL if one.method == table1.SOAR_2 else one.method)
-        for one in records
-        if one.method in (table1.GREEDY, table1.SOAR_2)
-    ]
-    runs = [Results({**settings, "versions": {}}, made_on, part, 0, 0) for part in (validation, records, careful)]
-    return table1.TaskResult("crafted", *runs)
-
-
-@pytest.mark.parametrize(
-    ("greedy", "others", "seconds", "verdicts"),
-    [
-        (5, 6, 0.5, [True, True, True, True, False, True]),
-        (5, 4, 0.5, [False, False, False, False, True, True]),
-        (5, 5, 2.0, [True, False, False, False, False, True]),
-        (0, 0, 0.5, [True, True, True, True, False, False]),
-    ],
-)
-def test_claims_follow_the_figures(greedy: int, others: int, seconds: float, verdicts: list[bool]) -> None:
-    assert [claim.holds for claim in crafted_result(greedy, others, seconds).claims()] == verdicts
-
-
-def test_gains_are_told_apart_by_confidence() -> None:
+def test_gains_are_grouped_by_confidence() -> None:
     def written(index: int, correct: bool, confidence: float, text: str) -> Record:
         return replace(record(index, "any", correct, 8, 1.0), mean_confidence=confidence, text=text)
 
@@ -332,16 +322,7 @@ def test_gains_are_told_apart_by_confidence() -> None:
     assert gains(beam, greedy) == [Gain(True, 1, 1, 0), Gain(False, 1, 0, 1)]
 
 
-def test_the_report_shows_what_the_records_say(tmp_path: Path) -> None:
-    text = table1.write_report([crafted_result(5, 6, 0.5)], tmp_path)
-    assert (tmp_path / "table1.md").read_text() == text
-    assert "| SOAR, K=4 | 60.0% | 8.0 |" in text
-    assert "| SOAR, K=4 | 60.0% (31.3% to 83.2%) | 8.0 | 8.0 | 1.00 | 2.00 | 1.000 (+1/-0) |" in text
-    assert f"threshold {table1.THRESHOLDS[-1]}): 60.0% (31.3% to 83.2%) at 8.0 forwards, speed-up 2.00" in text
-    assert "| 0.000 to 0.100 | 2 | 0.0% |" in text
-    figures = json.loads((tmp_path / "table1.json").read_text())["crafted"]
-    assert (figures["methods"]["SOAR, K=2"]["accuracy"], figures["methods"]["SOAR, K=2"]["speed_up"]) == (0.6, 2.0)
-    assert json.loads((tmp_path / "sweep.json").read_text())["crafted"]["chosen"] == {
-        "Adaptive Parallel": table1.THRESHOLDS[-1],
-        "SOAR, K=2": table1.THRESHOLDS[-1],
-    }
+def test_kinds_are_in_the_order_of_their_numbers() -> None:
+    kinds = ["10 steps", "9 steps", "10 steps"]
+    records = [replace(record(place, "any", place == 0, 8, 1.0), kind=kind) for place, kind in enumerate(kinds)]
+    assert list(by_kind(records).items()) == [("9 steps", (1, 0)), ("10 steps", (2, 1))]

@@ -17,6 +17,8 @@ from soar_dlm.cli.main import app
 from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
 from soar_dlm.evals.protocol import methods
 from soar_dlm.evals.results import MANIFEST, RESULTS, ResultFolder
+from soar_dlm.lm import load
+from soar_dlm.models.random_checkpoint import write_llada
 from soar_dlm.presets import Preset, read_preset, write_preset
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
@@ -129,13 +131,39 @@ def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -
     assert found.settings["threshold"] in (0.3, 0.6)
     with pytest.raises(SettingsError, match="exists"):
         soar("tune", tmp_path / "s", "-o", preset)
-    with pytest.raises(SettingsError, match="No setting"):
-        soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", "--speed", "1000")
+    for asked in (["--speed", "1000"], ["--forwards", "0.001"]):
+        with pytest.raises(SettingsError, match="No setting"):
+            soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", *asked)
+    with pytest.raises(SettingsError, match="not for both"):
+        soar("tune", tmp_path / "s", "-o", tmp_path / "other.toml", "--speed", "1", "--accuracy", "0")
+    with pytest.raises(SettingsError, match="--save-to-model"):
+        soar("tune", tmp_path / "s")
+    assert not (tmp_path / "other.toml").exists()
     soar("generate", "-m", "random-llada", "--device", "cpu", "1+1=", "-n", "4", "--preset", preset)
     soar("eval", *QUICK, "-s", "greedy", "--preset", preset, "-n", "8", "-o", tmp_path / "e")
     assert "my at 8" in {record.method for record in ResultFolder(tmp_path / "e" / "mini-sums").read().records}
     with pytest.raises(SettingsError, match="one or the other"):
         soar("generate", "-m", "random-llada", "x", "--strategy", "soar", "--preset", preset)
+
+
+def test_sweeps_of_two_tasks_give_a_checkpoint_its_default(tmp_path: Path) -> None:
+    folder = write_llada(tmp_path / "model")
+    points: list[str | Path] = ["--thresholds", "0.3,0.6", "--beams", "1", "-n", "8", "--limit", "3", "-o"]
+    for task in ("mini-sums", "mini-sudoku"):
+        soar("sweep", "-m", folder, "--device", "cpu", "-t", task, *points, tmp_path / task)
+    sweeps = [tmp_path / task for task in ("mini-sums", "mini-sudoku")]
+    shown = soar("tune", *sweeps, "--save-to-model", folder, "--forwards", "9").stdout
+    assert "mini-sums, mini-sudoku: 0.0% of 6 problems" in shown
+    assert load(folder, "cpu").model.facts.thresholds["probability"] == 0.6
+    soar("eval", "-m", folder, "--device", "cpu", "-t", "mini-sums", "--limit", "1", "-n", "8", "-o", tmp_path / "e")
+    methods = ResultFolder(tmp_path / "e" / "mini-sums").read().settings["methods"]
+    assert {one["label"]: one["threshold"] for one in methods.values()} == {
+        "Greedy": None,
+        "Adaptive Parallel": 0.6,
+        "PBS": None,
+        "PBS parallel": None,
+        "SOAR": 0.6,
+    }, "what the checkpoint says is what is measured and recorded"
 
 
 def test_code_runs_only_when_it_is_allowed(tmp_path: Path) -> None:

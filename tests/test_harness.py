@@ -182,7 +182,7 @@ def test_task_files_say_what_the_tasks_say(file: Path) -> None:
 
 def test_the_harness_judges_as_the_library_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (MiniGsm, MiniCode):
-        monkeypatch.setattr(kind, "test_set", lambda self: self.distinct("test", 4))  # a thousand take long to make
+        monkeypatch.setattr(kind, "test_set", lambda self: self.distinct("test", 4))  # a thousand take long to decode
     found = simple_evaluate(
         model="soar",
         model_args={"pretrained": "mini-llada", "device": "cpu", "strategy": "greedy"},

@@ -16,7 +16,7 @@ from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 from soar_dlm.template import Template
 from tests.closeness import about
-from tests.test_cli import invoke, soar
+from tests.command import invoke, soar
 
 PREFIX, SUFFIX = "def f(x):\n    ", "\n    return y\n"
 FUNCTION = 'def compute(nums):\n    """Find the sum, then replace it by its remainder mod 5."""\n'

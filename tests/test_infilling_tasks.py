@@ -159,8 +159,9 @@ def test_table_3_reports_both_judges(tmp_path: Path) -> None:
     records = [record(0, name, name == soar, True) for name in names] + [
         record(1, name, False, False) for name in names
     ]
-    settings: dict[str, Any] = {"model": "m", "task": "t", "problems": 2, "order": names, "threads": 1}
-    run = Results(settings, {"cpu": "c", "cores": 2}, records, 0, 0)
+    order = {"task": "t", "problems": 2, "chunk": 2, "order": names}
+    settings: dict[str, Any] = {"model": "m", "dtype": "d", "threads": 1, "versions": {}, **order}
+    run = Results(settings, {"cpu": "c", "cores": 2}, records, len(names), 0)
     text = table3.markdown(run)
     assert "| 8 | Greedy | 0.0% (0.0% to 65.8%) | 50.0% (9.5% to 90.5%) | 5.0 | 1.00 |  |" in text
     assert "| 8 | SOAR | 50.0% (9.5% to 90.5%) | 50.0% (9.5% to 90.5%) | 5.0 | 2.00 | 1.000 (+1/-0) |" in text

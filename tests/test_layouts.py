@@ -237,7 +237,7 @@ def test_special_ids(random_llada: LM, random_dream: LM) -> None:
         assert lm.model.facts.filler_id == vocabulary[eos]
 
 
-def test_families_are_told_apart() -> None:
+def test_families_are_distinguished() -> None:
     assert [family_of({"model_type": kind}).name for kind in ("llada", "Dream", "dream", "bert", "x")] == [
         "llada",
         "dream",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +10,11 @@ from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import PromptTooLong, SettingsError
 from soar_dlm.evals.likelihood import Pair, log_likelihoods, would_be_written
 from soar_dlm.lm import LM, load
+from soar_dlm.models.families import DREAM
 from soar_dlm.models.masked_lm import Rows
+from soar_dlm.models.random_checkpoint import write_dream
 from soar_dlm.search.greedy import Greedy
+from tests.test_model_objects import published
 
 PROMPT, ANSWER = [5, 9, 14, 7], [21, 8, 30]
 
@@ -32,6 +36,15 @@ def test_one_token_is_measured_exactly(name: str) -> None:
     with torch.inference_mode():
         exact = hidden_log_probability(lm, pair, (0,))
     assert log_likelihoods(lm, [pair], samples=3) == pytest.approx([exact], rel=1e-5)
+
+
+def test_a_model_that_runs_whole_is_measured_alike(tmp_path: Path) -> None:
+    """It takes no padding, so pairs of different length are measured apart."""
+    by_name = load(write_dream(tmp_path), device="cpu")
+    whole = load(published(tmp_path, DREAM))
+    pairs = [Pair(PROMPT, ANSWER), Pair([3], [4, 4]), Pair(PROMPT, ANSWER, [7, 7])]
+    expected = log_likelihoods(by_name, pairs, samples=5)
+    assert log_likelihoods(whole, pairs, samples=5) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_estimate_has_the_right_mean(random_llada: LM) -> None:

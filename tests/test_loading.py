@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return write_llada(tmp_path / "model")
 
 
-def test_missing_unexpected_and_misshapen_weights_are_told(folder: Path) -> None:
+def test_missing_unexpected_and_misshapen_weights_are_named(folder: Path) -> None:
     edit_weights(folder, lambda w: w.pop("model.transformer.blocks.1.up_proj.weight"))
     with pytest.raises(WeightsMismatch, match=r"1 missing \(model.layers.1.mlp.up_proj.weight\)"):
         load(str(folder))
@@ -73,18 +73,18 @@ def test_code_in_a_checkpoint_is_never_run(folder: Path, monkeypatch: pytest.Mon
         load(str(folder))
 
 
-def test_a_damaged_tokenizer_is_told(folder: Path) -> None:
+def test_a_damaged_tokenizer_is_reported(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(CheckpointError, match="tokenizer of"):
         load(folder)
 
 
-def test_a_missing_package_is_told(folder: Path) -> None:
+def test_a_missing_package_is_reported(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="needs a package that is missing"):
         load(folder, attn_implementation="flash_attention_2")
 
 
-def test_running_out_of_memory_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_memory_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any) -> None:
         raise torch.OutOfMemoryError("out of memory")
 
@@ -93,14 +93,14 @@ def test_running_out_of_memory_is_told(folder: Path, monkeypatch: pytest.MonkeyP
         load(folder)
 
 
-def test_a_damaged_file_is_told(folder: Path) -> None:
+def test_a_damaged_file_is_reported(folder: Path) -> None:
     data = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
     with pytest.raises(CheckpointError, match="Could not load"):
         load(str(folder))
 
 
-def test_a_model_without_a_mask_token_is_refused_unless_told(folder: Path) -> None:
+def test_a_model_without_a_mask_token_is_refused_unless_it_is_given(folder: Path) -> None:
     edit_json(folder / "config.json", mask_token_id=...)
     assert load(str(folder)).model.facts.mask_id == 259, "the tokenizer still names it"
     (folder / "tokenizer.json").unlink()

@@ -50,7 +50,8 @@ class PublishedModel(nn.Module):
 
 
 def published(folder: Path, family: Family) -> PublishedModel:
-    config = transformers.PretrainedConfig(**read_json(folder / "config.json"))
+    said = {name: value for name, value in read_json(folder / "config.json").items() if value is not None}
+    config = transformers.PretrainedConfig(**said)
     return PublishedModel(stock_object(folder, family), config)
 
 

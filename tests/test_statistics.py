@@ -63,6 +63,18 @@ def test_mcnemar_without_discordant_pairs_is_one_and_many_pairs_do_not_overflow(
     assert mcnemar([True, False] * 1000, [False, True] * 1000).p_value == 1.0
 
 
+def test_numpy_values_give_what_python_values_give() -> None:
+    """Sums of NumPy booleans overflowed: more than 62 discordant pairs had p = 1."""
+    first, second = np.array([True] * 80 + [False] * 20), np.array([False] * 80 + [True] * 20)
+    assert mcnemar(first, second) == mcnemar(first.tolist(), second.tolist())
+    assert mcnemar(first, second).p_value == pytest.approx(1.1e-9, rel=0.1)
+    assert isinstance(mcnemar(first, second).first_only, int)
+    assert wilson_interval(np.int8(60), np.int8(100)) == wilson_interval(60, 100)
+    confidence = np.linspace(0, 1, 100, dtype=np.float32)
+    assert rank_correlation(confidence, first) == rank_correlation(confidence.tolist(), first.tolist())
+    assert accuracy_by_confidence(confidence, first) == accuracy_by_confidence(confidence.tolist(), first.tolist())
+
+
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=15))
 def test_rank_correlation_equals_pearson_of_counted_ranks(pairs: list[tuple[int, bool]]) -> None:
     first, second = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]

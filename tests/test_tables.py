@@ -9,10 +9,8 @@ from rich.console import Console
 
 from soar_dlm.cli.table import show
 from soar_dlm.errors import SettingsError, UnknownName
-from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, Results
-from soar_dlm.evals.sweeps import Setting, best, settings, sweep_methods
 from soar_dlm.evals.tables import Column, Row, grid, markdown, notes, rendered
 
 LLADA = "GSAI-ML/LLaDA-8B-Base"
@@ -68,8 +66,9 @@ def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
         "| SOAR | 60.0 [71.3] (31.3 to 83.2) | 40.0 [71.5] (16.8 to 68.7) |",
         "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
         "",
-        "95% intervals in parentheses; SpeedUp is greedy's wall time over the method's, in the same run; "
-        "the paper's figures in brackets.",
+        "95% intervals in parentheses.",
+        "SpeedUp is greedy's wall time over the method's, in the same run.",
+        "The paper's figures are in brackets.",
         "Problems: gsm8k 10.",
     ]
 
@@ -91,9 +90,17 @@ def test_exact_match_is_another_judge() -> None:
     assert {cell.measured.correct for cell in found.cells.values()} == {2}
 
 
-def test_a_sure_difference_has_a_star() -> None:
-    many = run("t", {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}, "m", 100)
-    assert "| SOAR | 60.0* (50.2 to 69.1) |" in markdown(grid([many]))
+def test_signs_tell_significant_gains_from_losses() -> None:
+    """A star marked both alike."""
+    methods = {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}
+    table = grid([run("t", {**methods, "p": ("PBS", "probability", 8, 20)}, "m", 100)])
+    assert "| SOAR | 60.0↑ (50.2 to 69.1) |" in markdown(table)
+    assert "| PBS | 20.0↓ (13.3 to 28.9) |" in markdown(table)
+    assert r"SOAR & 60.0$\uparrow$ (50.2 to 69.1) \\" in rendered(table, "latex")
+    assert r"PBS & 20.0$\downarrow$ (13.3 to 28.9) \\" in rendered(table, "latex")
+    console = Console(record=True, width=120, file=io.StringIO())
+    show(table, console)
+    assert "60.0↑" in console.export_text()
 
 
 def test_runs_of_two_tasks_make_one_table_and_of_two_models_none() -> None:
@@ -118,12 +125,13 @@ def test_the_same_cell_twice_is_refused() -> None:
 def test_notes_say_what_is_there() -> None:
     many = run("t", {"g": ("Greedy", "probability", 8, 40), "s": ("SOAR", "probability", 8, 60)}, "m", 1000)
     unfinished = Results({**many.settings, "problems": 2000}, {}, many.records, 2, 0)
-    first, second, third = notes(grid([unfinished], "exact"))
-    assert "* p < 0.05 against greedy (McNemar)" not in first
-    assert "* p < 0.05 against greedy (McNemar)" in notes(grid([many]))[0]
-    assert "brackets" not in first
-    assert second == "Problems: t 1,000 so far."
-    assert "taken out" in third
+    assert notes(grid([unfinished], "exact")) == [
+        "95% intervals in parentheses.",
+        "SpeedUp is greedy's wall time over the method's, in the same run.",
+        "Problems: t 1,000 so far.",
+        "An answer is right if it is exactly the text that was taken out.",
+    ]
+    assert "↑ better, ↓ worse than greedy with p < 0.05 (McNemar's exact test)." in notes(grid([many]))
 
 
 def test_the_terminal_shows_the_papers_figures_beside_ours() -> None:
@@ -146,34 +154,3 @@ def test_other_formats() -> None:
     assert cells[1]["paper"] == {"accuracy": 71.3, "speed_up": 1.18}
     with pytest.raises(UnknownName, match="markdown"):
         rendered(table, "markdwon")
-
-
-def measured(correct: int, speed_up: float) -> Summary:
-    return Summary(10, correct, (0.0, 1.0), 1.0, 1.0, 1.0, 1.0, speed_up, 0, 0, 1.0)
-
-
-def test_the_best_setting_for_a_wanted_speed_or_accuracy() -> None:
-    slow, middle, fast = settings([0.9, 0.8, 0.7], [2])
-    found = {slow: measured(9, 1.2), middle: measured(8, 2.0), fast: measured(8, 3.0)}
-    assert best(found) == slow
-    assert best(found, speed=2.0) == fast
-    assert best(found, accuracy=0.9) == slow
-    assert best(found, accuracy=0.8) == fast
-    with pytest.raises(SettingsError, match=r"fastest is 3\.00 times as fast as greedy, the most accurate has 90\.0%"):
-        best(found, speed=4.0)
-    with pytest.raises(SettingsError, match="not for both"):
-        best(found, speed=1.0, accuracy=0.5)
-    with pytest.raises(SettingsError, match="accuracy must be a number from 0 to 1, not 75"):
-        best(found, accuracy=75)
-
-
-def test_a_sweep_has_greedy_and_every_pair() -> None:
-    points = settings([0.9, 0.8], [2, 4])
-    assert points == [Setting(0.9, 2), Setting(0.8, 2), Setting(0.9, 4), Setting(0.8, 4)]
-    methods = sweep_methods(points, "margin", 16)
-    assert list(methods) == ["Greedy", *(point.name for point in points)]
-    assert {(method.length, method.strategy.metric) for method in methods.values()} == {(16, "margin")}
-    with pytest.raises(SettingsError, match="at least one threshold"):
-        sweep_methods([], "margin", 16)
-    with pytest.raises(SettingsError, match="length"):
-        sweep_methods(points, "margin", 0)

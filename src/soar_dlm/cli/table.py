@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soar_dlm.cli.evaluate import result_folders
+from soar_dlm.cli.loading import import_library
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,21 +22,20 @@ KINDS: dict[int, tuple[Judge, tuple[str, ...] | None]] = {
     2: ("correct", ("margin", "neg_entropy")),
     3: ("exact", None),
 }
-"""The tables of the paper: how answers are judged, and which metrics are in it."""
+"""The tables of the paper: how answers are judged, and which metrics they show."""
 
 
 def table(
-    results: Annotated[list[Path], typer.Argument(help="Folders of soar eval.")],
+    results: Annotated[list[Path], typer.Argument(help="Folders written by 'soar eval'.")],
     kind: Annotated[
         Optional[int],
-        typer.Option(
-            "--table", help="1: methods, 2: other metrics, 3: infilling by exact match; default: all there is."
-        ),
+        typer.Option("--table", help="1: methods, 2: other metrics, 3: infilling by exact match. Default: everything."),
     ] = None,
     style: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or json.")] = "terminal",
 ) -> None:
     """Show results as the paper's tables, with intervals, significance, and the paper's own figures in brackets."""
-    from soar_dlm.evals.results import ResultFolder
+    import_library()
+    from soar_dlm.evals.results import ResultFolder, result_folders
     from soar_dlm.evals.tables import grid, rendered
 
     if kind is not None and kind not in KINDS:
@@ -52,8 +51,8 @@ def table(
     if made is None or not made.cells:
         wanted = "to show" if kind is None else f"for Table {kind}"
         raise SettingsError(
-            f"There is nothing {wanted} in these results, or not yet: a table begins with the first chunk of problems "
-            "that all methods have decoded."
+            f"These results have nothing {wanted} yet: a table needs at least one chunk of problems that all methods "
+            "have decoded."
         )
     if style == "terminal":
         show(made, Console())
@@ -62,7 +61,7 @@ def table(
 
 
 def show(made: Grid, console: Console) -> None:
-    """Accuracy, interval and speed-up below each other, so that six columns fit into a narrow terminal."""
+    """Accuracy, interval and speed-up on separate lines, so that six columns fit into a narrow terminal."""
     from soar_dlm.evals.tables import GREEDY, accuracy_text, interval_text, notes, speed_text
 
     shown = Table(box=SIMPLE_HEAD, title=made.model)

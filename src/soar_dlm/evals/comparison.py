@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -30,14 +30,15 @@ from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
 
 WARM_UP = 4
-"""How many prompts each method decodes untimed before the first timed chunk."""
+"""How many prompts each method decodes before the first timed chunk."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A strategy, and the length of canvas or blank it starts from: the task's by default, "right" for the answer's.
+    """A strategy, and the length of the canvas or blank it starts from.
 
-    ``options`` are those of ``generate`` or ``infill``; ``label`` is what tables call it.
+    ``length`` is the task's by default; "right" is that of the answer. ``options`` are those of ``generate`` or
+    ``infill``. ``label`` is the name in tables.
     """
 
     strategy: Strategy
@@ -57,20 +58,18 @@ def compare(
     seed: int = 0,
     on_record: Callable[[Record], None] | None = None,
 ) -> list[Record]:
-    """Decode every problem with every method; one record for each pair, in the order they were made.
+    """Decode every problem with every method; returns a record for each pair, in the order they were made.
 
-    1. Methods take turns: each chunk of problems is decoded by all methods, each in one batch, and the order of the
-       methods rotates by one from chunk to chunk, so that a change of the machine's speed meets all alike.
-    2. The clock runs while there is decoding only; answers are judged outside it. Before the first chunk each method
-       decodes a few prompts untimed.
-    3. The options of ``generate`` are its defaults unless a method has its own: temperature 0, no blocks, and early
-       exit. With early exit a text whose end token and all before it are committed is done, and the canvas behind
-       it costs no forwards. So greedy takes as many forwards as it commits positions, at most the canvas, and
-       ``tokens_per_forward`` counts committed positions only. A forward is one evaluation of one candidate, however
-       many share a batch.
-    4. With a ``folder``, each record is written as it happens. Another call with the same settings goes on after the
-       last whole turn; with other settings it is refused. A torn turn is decoded again in whole: what shares a batch
-       can change the last digits of a confidence, and the file shall be that of a run that was never stopped.
+    1. Methods take turns: each chunk of problems is decoded by all methods, each in one batch. The order of the
+       methods rotates by one from chunk to chunk, so that changes in the machine's speed affect all of them alike.
+    2. Only decoding is timed, not judging. Before the first chunk each method decodes a few prompts untimed.
+    3. The options are the defaults of ``generate`` unless a method has its own: temperature 0, no blocks, early exit.
+       With early exit a text is done once its end token and everything before it are committed; the rest of the
+       canvas costs no forwards. So greedy takes as many forwards as it commits positions, and ``tokens_per_forward``
+       counts committed positions only. A forward is one evaluation of one candidate, however many share a batch.
+    4. With a ``folder``, each record is written as it is made. Another call with the same settings resumes after the
+       last complete turn; other settings are refused. An incomplete turn is decoded again from its start: what shares
+       a batch can change the last digits of a confidence, and the file should be that of an uninterrupted run.
 
     ``on_record`` is called with every record, those read from the folder first.
     """
@@ -82,7 +81,7 @@ def compare(
     results = None if folder is None else ResultFolder(folder).resume(settings)
     records = [] if results is None else list(results.records)
     for record in records:
-        _tell(on_record, record)
+        _report(on_record, record)
     left = list(turns(settings))[0 if results is None else results.turns_done :]
     for name in dict.fromkeys(turn.method for turn in left):
         for _ in _answers(lm, task, problems[:WARM_UP], ready[name], seed):
@@ -92,12 +91,12 @@ def compare(
             if folder is not None:
                 ResultFolder(folder).append(record)
             records.append(record)
-            _tell(on_record, record)
+            _report(on_record, record)
     return records
 
 
 def _bound(method: Strategy | Method, lm: LM) -> Method:
-    """A method whose open threshold is the model's, so that a manifest tells its value."""
+    """The method with an open threshold set to the model's default, so that the manifest records its value."""
     whole = Method(method) if isinstance(method, Strategy) else method
     return replace(whole, strategy=whole.strategy.bound(lm.model.facts.thresholds))
 
@@ -105,7 +104,7 @@ def _bound(method: Strategy | Method, lm: LM) -> Method:
 def _decode(lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method: Method, seed: int) -> Iterator[Record]:
     """The records of a turn in the order of its problems, each as soon as it and those before it are done.
 
-    The clock stands still while an answer is judged and a record is taken.
+    The clock stops while an answer is judged and its record is used.
     """
     own = problems[turn.start : turn.stop]
     done: dict[int, Result] = {}
@@ -149,7 +148,7 @@ def _answers(
     return solved_as_completed(lm, task, problems, method.strategy, length, **{**method.options, "seed": seed})
 
 
-def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
+def _report(on_record: Callable[[Record], None] | None, record: Record) -> None:
     if on_record is not None:
         on_record(record)
 
@@ -157,8 +156,7 @@ def _tell(on_record: Callable[[Record], None] | None, record: Record) -> None:
 def settings_of(
     lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Method], chunk: int, seed: int
 ) -> dict[str, Any]:
-    """All that the records depend on, as plain JSON values."""
-    wording = json.dumps([_wording(problem) for problem in problems])
+    """Everything the records depend on, as plain JSON values."""
     return {
         "model": lm.name,
         "revision": lm.revision,
@@ -171,7 +169,7 @@ def settings_of(
         "shots": task.shots,
         "stop": list(task.stop),
         "problems": len(problems),
-        "problems_sha256": sha256(wording.encode()).hexdigest(),
+        "problems_sha256": problems_fingerprint(problems),
         "methods": {name: _described(method) for name, method in methods.items()},
         "order": list(methods),
         "chunk": chunk,
@@ -188,7 +186,7 @@ def settings_of(
 
 
 def _described(method: Method) -> dict[str, Any]:
-    """A method in the words of a manifest."""
+    """A method as the manifest records it."""
     strategy = method.strategy
     return {
         "label": method.label or repr(strategy),
@@ -201,13 +199,16 @@ def _described(method: Method) -> dict[str, Any]:
     }
 
 
-def _wording(problem: Problem) -> list[Any]:
-    behind = [problem.suffix] if problem.suffix else []
-    return [problem.prompt, problem.answer, problem.kind, dict(problem.checks), *behind]
+def problems_fingerprint(problems: Sequence[Problem]) -> str:
+    """The SHA-256 of everything about some problems that decoding or judging depends on, in their order."""
+    texts = [
+        [one.prompt, one.answer, one.kind, dict(one.checks), *([one.suffix] if one.suffix else [])] for one in problems
+    ]
+    return sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def weights_fingerprint(name: str) -> str | None:
-    """The SHA-256 of a local or embedded model's weights files, by name and content; None for a model of the Hub."""
+    """The SHA-256 of the names and contents of a local or embedded model's weights; None for a model on the Hub."""
     files = sorted(Path(embedded_folder(name) or name).expanduser().glob("*.safetensors"))
     if not files:
         return None
@@ -222,11 +223,11 @@ def weights_fingerprint(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Summary:
-    """A method over all its problems.
+    """A method on all its problems.
 
     ``interval`` is Wilson's at 95%; ``forwards`` and ``steps`` are means per problem; ``tokens_per_forward`` is all
-    committed tokens over all forwards. Against the baseline: ``speed_up`` is its seconds over the method's,
-    ``gained`` and ``lost`` count the problems that only the method or only the baseline got right, ``p_value`` is
+    committed tokens over all forwards. Compared with the baseline: ``speed_up`` is its seconds over the method's,
+    ``gained`` and ``lost`` count the problems that only the method or only the baseline solved, and ``p_value`` is
     McNemar's.
     """
 
@@ -246,9 +247,12 @@ class Summary:
     def accuracy(self) -> float:
         return self.correct / self.problems
 
+    def as_dict(self) -> dict[str, Any]:
+        return {"accuracy": self.accuracy, **asdict(self)}
+
 
 def summary(records: Sequence[Record], baseline: str) -> dict[str, Summary]:
-    """Every method's summary against ``baseline``, which comes first; all must have decoded the same problems."""
+    """Every method compared with ``baseline``, which comes first; all must have decoded the same problems."""
     by_method: dict[str, list[Record]] = {baseline: []}
     for record in sorted(records, key=lambda record: record.index):
         by_method.setdefault(record.method, []).append(record)

@@ -1,28 +1,27 @@
-"""A folder of results: a manifest with everything they depend on, and one line per problem and method."""
+"""A folder of results: a manifest with everything they depend on, and one line for each problem and method."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.evals.provenance import library, machine
 
 MANIFEST, RESULTS = "manifest.json", "results.jsonl"
 
 
 @dataclass(frozen=True)
 class Record:
-    """One problem decoded by one method; ``seconds`` is the time since the record before it in the same turn.
+    """One problem decoded by one method.
 
-    Problems share batches, so only the sum over a method's records says how fast it is.
-
-    ``prompt_sha256`` is that of prompt and suffix. ``exact`` is whether the text is the very one that was taken out,
-    where a task fills blanks.
+    ``seconds`` is the time since the previous record of the same turn. Problems share batches, so only the sum over
+    all of a method's records says how fast it is. ``prompt_sha256`` is the hash of prompt and suffix. ``exact`` says
+    whether a blank got exactly the text that was taken out; it is None where a task has no blanks.
     """
 
     index: int
@@ -42,7 +41,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Turn:
-    """A method's go at a chunk of problems."""
+    """One method decoding one chunk of problems, from ``start`` to before ``stop``."""
 
     start: int
     stop: int
@@ -50,7 +49,7 @@ class Turn:
 
 
 def turns(settings: Mapping[str, Any]) -> Iterator[Turn]:
-    """Every turn of a run, in its order: the methods rotate by one from chunk to chunk."""
+    """All turns of a run in order; the order of the methods rotates by one from chunk to chunk."""
     names, chunk, problems = settings["order"], settings["chunk"], settings["problems"]
     for number, start in enumerate(range(0, problems, chunk)):
         shift = number % len(names)
@@ -60,27 +59,31 @@ def turns(settings: Mapping[str, Any]) -> Iterator[Turn]:
 
 @dataclass(frozen=True)
 class Results:
-    """What a folder holds: settings, machine, and the records of whole turns, which take up ``size`` bytes."""
+    """What a folder holds; ``records`` are those of whole turns and take up ``size`` bytes of the file.
+
+    ``libraries`` has an entry for each state of the library that the run was started or resumed with.
+    """
 
     settings: dict[str, Any]
     machine: dict[str, Any]
     records: list[Record]
     turns_done: int
     size: int
+    libraries: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
         return len(self.records) == int(self.settings["problems"]) * len(self.settings["order"])
 
     def whole_chunks(self) -> list[Record]:
-        """The records of the chunks that every method has decoded: what methods can be compared on."""
+        """The records of the chunks that every method has decoded, on which methods can be compared."""
         chunks = self.turns_done // len(self.settings["order"])
         last = chunks * int(self.settings["chunk"])
         return [record for record in self.records if record.index < last]
 
 
 class ResultFolder:
-    """Results on disk, line by line as they come. A run killed at any moment loses at most the turn it was in."""
+    """Results on disk, written line by line. A run that is killed loses at most the turn it was in."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -88,20 +91,24 @@ class ResultFolder:
     def resume(self, settings: Mapping[str, Any]) -> Results:
         """Make the folder ready for the next turn of a run with these settings.
 
-        Other settings than those of the lines that are there are refused; without a line there is nothing to lose.
+        A folder with results of other settings is refused. Another commit of the library is not: it is recorded.
         """
         if not (self.path / RESULTS).exists():
             self.path.mkdir(parents=True, exist_ok=True)
-            _write_at_once(self.path / MANIFEST, {"settings": dict(settings), "machine": machine()})
+            self._write_manifest(settings, machine(), [library()])
         elif not (self.path / MANIFEST).exists():
-            raise InputFileError(f"{self.path} has {RESULTS} but no {MANIFEST}; name another folder.")
+            raise InputFileError(f"{self.path} has a {RESULTS} but no {MANIFEST}. Name another folder.")
         found = self.read()
         differences = list(_differences(found.settings, settings))
         if differences:
             raise SettingsError(
-                f"{self.path} was made with other settings: {'; '.join(differences)}. "
-                "Go back to those, or name another folder."
+                f"{self.path} has results of other settings: {'; '.join(differences)}. "
+                "Use those settings, or name another folder."
             )
+        current = library()
+        if not found.complete and current not in found.libraries:
+            found = replace(found, libraries=[*found.libraries, current])
+            self._write_manifest(found.settings, found.machine, found.libraries)
         if (self.path / RESULTS).exists():
             os.truncate(self.path / RESULTS, found.size)
         return found
@@ -112,11 +119,17 @@ class ResultFolder:
             target.flush()
             os.fsync(target.fileno())
 
+    def _write_manifest(
+        self, settings: Mapping[str, Any], made_on: Mapping[str, Any], libraries: Sequence[Mapping[str, Any]]
+    ) -> None:
+        content = {"settings": dict(settings), "machine": dict(made_on), "library": list(libraries)}
+        _write_at_once(self.path / MANIFEST, content)
+
     def read(self) -> Results:
-        """The results as far as their turns are whole; a torn turn at the end is left out."""
+        """The results of whole turns; an unfinished turn at the end is left out."""
         try:
-            told = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-            settings, made_on = told["settings"], told["machine"]
+            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+            settings, made_on, libraries = manifest["settings"], manifest["machine"], manifest.get("library", [])
             planned = list(turns(settings))
             _ = settings["model"], settings["task"], settings["methods"]
         except OSError as error:
@@ -134,24 +147,19 @@ class ResultFolder:
                 break
             records += [record for record in found if record is not None]
             done += 1
-        return Results(settings, made_on, records, done, sum(map(len, lines[: len(records)])))
+        return Results(settings, made_on, records, done, sum(map(len, lines[: len(records)])), libraries)
 
 
-def machine() -> dict[str, Any]:
-    """The processor's name, the number of its cores that are at hand, and the accelerator if there is one."""
-    import torch
-
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return {"cpu": name, "cores": os.cpu_count(), "accelerator": accelerator, "system": platform.platform()}
+def result_folders(paths: Sequence[Path]) -> list[Path]:
+    """The result folders among ``paths`` and inside them."""
+    found = [file.parent for path in paths for file in sorted(path.rglob(MANIFEST))]
+    if not found:
+        raise SettingsError(f"There are no results in {', '.join(map(str, paths))}; make some with 'soar eval'.")
+    return found
 
 
 def _parsed(line: bytes) -> Record | None:
-    """The record on a line; None if the line is torn."""
+    """The record on a line; None if the line is incomplete."""
     try:
         return Record(**json.loads(line)) if line.endswith(b"\n") else None
     except (TypeError, ValueError):
@@ -165,7 +173,7 @@ def _write_at_once(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Each setting that differs, with its value then and now."""
+    """Each setting that differs, with both values."""
     for name in [*old, *(name for name in new if name not in old)]:
         then, now = old.get(name), new.get(name)
         if isinstance(then, Mapping) and isinstance(now, Mapping):

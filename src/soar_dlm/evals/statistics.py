@@ -1,10 +1,11 @@
-"""Statistics of right and wrong answers: exact where counts are small, plain functions of numbers throughout."""
+"""Statistics of right and wrong answers, as plain functions of numbers or arrays; exact where counts are small."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
+from typing import Any, SupportsInt
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +13,20 @@ import numpy.typing as npt
 from soar_dlm.errors import SettingsError
 
 Floats = npt.NDArray[np.float64]
+Verdicts = Sequence[bool] | npt.NDArray[np.bool_]
+Numbers = Sequence[float] | npt.NDArray[Any]
 
 
-def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(successes: SupportsInt, trials: SupportsInt, z: float = 1.96) -> tuple[float, float]:
     """Wilson's score interval of a success rate; ``z`` = 1.96 for 95%. Without trials it is (0, 1)."""
-    if not 0 <= successes <= trials:
-        raise SettingsError(f"successes must lie between 0 and the number of trials ({trials}), not {successes}.")
-    if trials == 0:
+    right, count = int(successes), int(trials)  # NumPy's integers overflow
+    if not 0 <= right <= count:
+        raise SettingsError(f"successes must be between 0 and the number of trials ({count}), not {right}.")
+    if count == 0:
         return 0.0, 1.0
-    rate, weight = successes / trials, z * z / trials
+    rate, weight = right / count, z * z / count
     centre = (rate + weight / 2) / (1 + weight)
-    half = z * sqrt(rate * (1 - rate) / trials + weight / (4 * trials)) / (1 + weight)
+    half = z * sqrt(rate * (1 - rate) / count + weight / (4 * count)) / (1 + weight)
     return max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half))  # rounding kept out
 
 
@@ -35,18 +39,18 @@ class McNemar:
     p_value: float
 
 
-def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
+def mcnemar(first: Verdicts, second: Verdicts) -> McNemar:
     """McNemar's exact test: the two-sided binomial p-value of the discordant pairs, 1 if there are none."""
     _need_pairs(first, second)
-    first_only = sum(a and not b for a, b in zip(first, second, strict=True))
-    second_only = sum(b and not a for a, b in zip(first, second, strict=True))
+    pairs = [(bool(a), bool(b)) for a, b in zip(first, second, strict=True)]  # NumPy's integers overflow
+    first_only, second_only = pairs.count((True, False)), pairs.count((False, True))
     discordant = first_only + second_only
     tail = sum(comb(discordant, count) for count in range(min(first_only, second_only) + 1))
     return McNemar(first_only, second_only, min(1.0, 2 * tail / 2**discordant))
 
 
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's correlation, equal values sharing their mean rank; None if one side has a single value only."""
+def rank_correlation(first: Numbers, second: Numbers) -> float | None:
+    """Spearman's correlation, equal values sharing their mean rank; None if all values of a side are equal."""
     _need_pairs(first, second)
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
@@ -56,7 +60,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 @dataclass(frozen=True)
 class Bin:
-    """Problems of similar confidence: from ``low`` to ``high``, ``correct`` of ``count`` answered rightly."""
+    """Problems with confidences from ``low`` to ``high``; ``correct`` of ``count`` were solved."""
 
     low: float
     high: float
@@ -68,10 +72,10 @@ class Bin:
         return self.correct / self.count
 
 
-def accuracy_by_confidence(confidences: Sequence[float], correct: Sequence[bool], bins: int = 5) -> list[Bin]:
-    """Problems sorted by confidence and cut into ``bins`` parts whose sizes differ by one at most; empty ones drop.
+def accuracy_by_confidence(confidences: Numbers, correct: Verdicts, bins: int = 5) -> list[Bin]:
+    """Problems sorted by confidence and cut into ``bins`` parts whose sizes differ by at most one; no part is empty.
 
-    Equal confidences keep the order in which they came, so one value may fall into two neighbouring bins.
+    Equal confidences keep their order, so one value may be in two neighbouring bins.
     """
     _need_pairs(confidences, correct)
     if bins < 1:
@@ -85,14 +89,16 @@ def accuracy_by_confidence(confidences: Sequence[float], correct: Sequence[bool]
     ]
 
 
-def _centred_ranks(values: Sequence[float]) -> Floats:
-    """Ranks less their mean; equal values get the mean of the ranks they take up together."""
+def _centred_ranks(values: Numbers) -> Floats:
+    """Ranks minus their mean; equal values get the mean of the ranks they share."""
     _, places, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     mean_ranks = np.cumsum(counts) - (counts - 1) / 2
     centred: Floats = mean_ranks[places.reshape(-1)] - (len(values) + 1) / 2
     return centred
 
 
-def _need_pairs(first: Sequence[object], second: Sequence[object]) -> None:
+def _need_pairs(first: Numbers, second: Numbers) -> None:
     if len(first) != len(second):
-        raise SettingsError(f"Both sides must be of the same problems, but one has {len(first)}, one {len(second)}.")
+        raise SettingsError(
+            f"Both sides must have the same problems, but one has {len(first)}, the other {len(second)}."
+        )

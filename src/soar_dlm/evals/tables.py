@@ -15,6 +15,7 @@ from soar_dlm.evals.results import Record, Results
 Judge = Literal["correct", "exact"]
 GREEDY = "Greedy"
 SURE = 0.05
+BETTER, WORSE = "↑", "↓"
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured, against greedy with the same metric and length in the same run, and what the paper says.
+    """What was measured, compared with greedy by the same metric and length in the same run, and the paper's figures.
 
-    Where greedy was not run, ``compared`` is False and the speed-up and significance in ``measured`` say nothing.
+    Where greedy was not run, ``compared`` is False, and the speed-up and p-value in ``measured`` mean nothing.
     """
 
     measured: Summary
@@ -48,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: cells by row and column; a pair that was not run is not there."""
+    """A table: cells by row and column, without those that were not run."""
 
     model: str
     judge: Judge
@@ -58,29 +59,30 @@ class Grid:
 
 
 def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[str] | None = None) -> Grid:
-    """All methods of some runs of one model; ``metrics`` leaves out the others.
+    """All methods of some runs of one model, or only those that use one of the ``metrics``.
 
-    Table 1 of the paper is that of the probability, Table 2 the other metrics, Table 3 infilling by exact match.
+    Table 1 of the paper is about the probability, Table 2 about the other metrics, Table 3 about infilling by exact
+    match.
     """
     models = sorted({run.settings["model"] for run in runs})
     if len(models) != 1:
-        raise SettingsError(f"A table is about one model; these results are of {', '.join(models) or 'none'}.")
+        raise SettingsError(f"A table shows one model, but these results are of {', '.join(models) or 'none'}.")
     cells: dict[tuple[Row, Column], Cell] = {}
     for run in runs:
         by_method: dict[str, list[Record]] = {}
         for record in run.whole_chunks():
             by_method.setdefault(record.method, []).append(_judged(record, judge))
-        told = run.settings["methods"]
+        methods = run.settings["methods"]
         for name, own in by_method.items():
-            row = Row(told[name]["label"], told[name]["metric"])
-            column = Column(run.settings["task"], told[name]["length"])
-            base = next((other for other, method in told.items() if _is_baseline(method, told[name])), None)
+            method = methods[name]
+            row, column = Row(method["label"], method["metric"]), Column(run.settings["task"], method["length"])
+            base = next((other for other, it in methods.items() if _is_baseline(it, method)), None)
             if metrics is not None and row.metric not in metrics:
                 continue
             if (row, column) in cells:
                 raise SettingsError(
-                    f"Two of these results are {row.label} by {row.metric} on {column.task} at {column.length}; "
-                    "name the folders that shall stand in one table."
+                    f"Two of these results are {row.label} by {row.metric} on {column.task} at {column.length}. "
+                    "Name the folders that belong in one table."
                 )
             beside = [] if base is None or base == name else by_method[base]
             measured = summary([*beside, *own], base or name)[name]
@@ -99,11 +101,17 @@ def _judged(record: Record, judge: Judge) -> Record:
     return replace(record, correct=bool(record.exact)) if judge == "exact" else record
 
 
+def sign(found: Summary) -> str:
+    """Whether a method is significantly better or worse than greedy; nothing if neither."""
+    if found.p_value >= SURE:
+        return ""
+    return BETTER if found.gained > found.lost else WORSE
+
+
 def accuracy_text(cell: Cell) -> str:
-    """Accuracy, a star where the difference from greedy is sure, the paper's in brackets."""
-    star = "*" if cell.measured.p_value < SURE else ""
+    """Accuracy, the sign of a significant difference from greedy, and the paper's accuracy in brackets."""
     paper = f" [{cell.paper.accuracy:.1f}]" if cell.paper is not None else ""
-    return f"{cell.measured.accuracy * 100:.1f}{star}{paper}"
+    return f"{cell.measured.accuracy * 100:.1f}{sign(cell.measured)}{paper}"
 
 
 def interval_text(cell: Cell) -> str:
@@ -121,22 +129,22 @@ def speed_text(cell: Cell) -> str:
 
 
 def notes(table: Grid) -> list[str]:
-    """What a reader needs to know about the figures: signs, number of problems, and what is missing."""
+    """What a reader needs to know: signs, number of problems, and what is missing."""
     found = table.cells.values()
-    signs = ["95% intervals in parentheses"]
-    if any(cell.measured.p_value < SURE for cell in found):
-        signs.append(f"* p < {SURE} against greedy (McNemar)")
+    lines = ["95% intervals in parentheses."]
+    if any(sign(cell.measured) for cell in found):
+        lines.append(f"{BETTER} better, {WORSE} worse than greedy with p < {SURE} (McNemar's exact test).")
     if any(cell.compared for cell in found):
-        signs.append("SpeedUp is greedy's wall time over the method's, in the same run")
+        lines.append("SpeedUp is greedy's wall time over the method's, in the same run.")
     if any(cell.paper is not None for cell in found):
-        signs.append("the paper's figures in brackets")
+        lines.append("The paper's figures are in brackets.")
     counts = {column.task: (cell.measured.problems, cell.complete) for (_, column), cell in table.cells.items()}
     sizes = [f"{task} {count:,}{'' if complete else ' so far'}" for task, (count, complete) in counts.items()]
-    lines = [f"{'; '.join(signs)}.", f"Problems: {', '.join(sizes)}."]
+    lines.append(f"Problems: {', '.join(sizes)}.")
     if table.judge == "exact":
-        lines.append("Right is the very text that was taken out.")
+        lines.append("An answer is right if it is exactly the text that was taken out.")
     if not all(cell.compared for cell in found):
-        lines.append("?: there is no greedy run of the same metric and length to compare with.")
+        lines.append("?: there is no greedy run by the same metric and length to compare with.")
     return lines
 
 
@@ -155,7 +163,7 @@ def markdown(table: Grid) -> str:
 
 
 def latex(table: Grid) -> str:
-    """A tabular with booktabs rules, below comments that say what it shows."""
+    """A tabular with booktabs rules, preceded by comments that explain it."""
     lines = [
         *(f"% {note}" for note in [table.model, *notes(table)]),
         rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
@@ -179,8 +187,7 @@ def as_json(table: Grid) -> str:
         {
             **asdict(row),
             **asdict(column),
-            "accuracy": cell.measured.accuracy,
-            **asdict(cell.measured),
+            **cell.measured.as_dict(),
             "complete": cell.complete,
             "compared": cell.compared,
             "paper": asdict(cell.paper) if cell.paper is not None else None,
@@ -190,6 +197,7 @@ def as_json(table: Grid) -> str:
     return json.dumps({"model": table.model, "judge": table.judge, "cells": cells}, indent=2) + "\n"
 
 
+LATEX = {"_": r"\_", "%": r"\%", "&": r"\&", BETTER: r"$\uparrow$", WORSE: r"$\downarrow$"}
 FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex, "json": as_json}
 
 
@@ -205,4 +213,6 @@ def _or_blank(cell: Cell | None, text: Callable[[Cell], str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")
+    for sign, command in LATEX.items():
+        text = text.replace(sign, command)
+    return text

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import InputFileError, MissingExtra, SettingsError
+from soar_dlm.tasks.fixed_sets import SIZE
 from soar_dlm.tasks.problem import Problem, Split
-from soar_dlm.tasks.task import TEST_SIZE, Task
+from soar_dlm.tasks.task import Task
 
 DATA_DIR = "SOAR_DATA_DIR"
 """The environment variable that names the folder where none is given."""
@@ -54,8 +55,8 @@ class PublishedTask(Task):
     def test_set(self) -> list[Problem]:
         return list(self._all)
 
-    def distinct(self, split: Split = "test", count: int = TEST_SIZE, seed: int = 0) -> list[Problem]:
-        """The first ``count`` problems as published, or all if there are fewer."""
+    def distinct(self, split: Split = "test", count: int = SIZE, seed: int = 0) -> list[Problem]:
+        """The first ``count`` problems in the order of the published files, or all if there are fewer."""
         return list(self.problems(split))[:count]
 
 

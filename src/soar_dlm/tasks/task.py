@@ -8,22 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from soar_dlm.errors import SettingsError
+from soar_dlm.tasks.fixed_sets import SIZE, fixed_set, stream_generator
 from soar_dlm.tasks.problem import Problem, Split
-
-TEST_SIZE = 1000
-"""How many fixed test problems a task has."""
-
-PATIENCE = 1_000
-"""After so many repeats in a row a stream is taken to have no new problem left."""
 
 
 class Task(ABC):
-    """What a task must say; a subclass gives :meth:`draw` and :meth:`correct`.
+    """A subclass defines :meth:`draw` and :meth:`correct`, and these attributes.
 
-    ``canvas`` is the number of positions in which every answer of the task fits, its end token included, with the
-    tokenizer of the embedded models. A task that ``infills`` has problems with a suffix, and ``canvas`` is how many
-    masks a blank starts with. ``stop`` strings end an answer, ``shots`` solved examples stand before the question, and
-    a task that ``runs_code`` runs what the model wrote to judge it.
+    ``canvas`` is the number of positions that every answer fits into, including its end token, with the tokenizer of
+    the embedded models. A task that ``infills`` has problems with a suffix; there ``canvas`` is the number of masks a
+    blank starts with. ``stop`` strings end an answer. ``shots`` solved examples precede the question. A task that
+    ``runs_code`` executes the model's answers to judge them.
     """
 
     name: ClassVar[str]
@@ -36,19 +31,19 @@ class Task(ABC):
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Problem:
-        """One problem, of whichever split; all its randomness comes from ``rng``."""
+        """One problem of any split; ``rng`` is its only source of randomness."""
 
     @abstractmethod
     def correct(self, problem: Problem, text: str) -> bool:
-        """Whether ``text``, as a model wrote it after the prompt, answers the problem."""
+        """Whether ``text``, which a model wrote after the prompt, solves the problem."""
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
-        """:meth:`correct` for many; a task whose judge is slow may do better than one after the other."""
+        """:meth:`correct` for many answers; a task with a slow judge may override it to judge several at a time."""
         return [self.correct(problem, text) for problem, text in zip(problems, texts, strict=True)]
 
     def problems(self, split: Split = "train", seed: int = 0) -> Iterator[Problem]:
-        """An endless stream of one split. The same seed gives the same problems; repeats are possible."""
-        rng = random.Random(f"{self.name} {split} {seed}")
+        """An endless stream of one split. The same seed gives the same problems; they may repeat."""
+        rng = stream_generator(self.name, split, seed)
         while True:
             problem = self.draw(rng)
             if problem.split == split:
@@ -58,15 +53,18 @@ class Task(ABC):
         """All problems a model is measured on."""
         return self.distinct("test")
 
-    def distinct(self, split: Split = "test", count: int = TEST_SIZE, seed: int = 0) -> list[Problem]:
-        """The first ``count`` problems of a stream with a key of their own: by default the task's fixed test set."""
-        unique: dict[str, Problem] = {}
-        since_new = 0
-        for problem in self.problems(split, seed):
-            since_new = since_new + 1 if problem.key in unique else 0
-            unique.setdefault(problem.key, problem)
-            if len(unique) >= count or since_new > PATIENCE:
-                break
-        if len(unique) < count:
-            raise SettingsError(f"{self.name} has no {count} {split} problems; it found {len(unique)}. Ask for fewer.")
-        return list(unique.values())
+    def distinct(self, split: Split = "test", count: int = SIZE, seed: int = 0) -> list[Problem]:
+        """``count`` problems with different keys; by default the task's fixed test set.
+
+        These are the first ``count`` of a fixed set: the first max(``count``, 1,000) distinct problems of the stream,
+        or all if it has fewer, sorted by a hash of their keys. So any number of problems up to 1,000 is a fair sample
+        of the same thousand, and a smaller number is a part of a larger one.
+        """
+        size = max(count, SIZE)
+        sets: dict[tuple[Split, int, int], list[Problem]] = self.__dict__.setdefault("_fixed_sets", {})
+        if (split, size, seed) not in sets:
+            sets[split, size, seed] = fixed_set(self, split, size, seed)
+        found = sets[split, size, seed]
+        if len(found) < count:
+            raise SettingsError(f"{self.name} has only {len(found)} {split} problems, not {count}. Ask for fewer.")
+        return found[:count]

@@ -41,7 +41,10 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
     results = ""
     if found and found[-1]["validation"]:
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
-        head = f"\nHeld-out accuracy at step {found[-1]['step']:,}, decoded with `{recipe.report.strategy}`:\n"
+        head = (
+            f"\nHeld-out accuracy at step {found[-1]['step']:,} on {recipe.report.problems:,} problems of each task, "
+            f"decoded with `{recipe.report.strategy}`:\n"
+        )
         results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])
     card = _CARD.format(
         license=recipe.license,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -11,6 +12,8 @@ import torch
 from soar_dlm.lm import load
 from soar_dlm.solving import solve
 from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.task import Task
 from soar_dlm.train.recipe import Recipe
 
 
@@ -30,8 +33,7 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> V
     accuracy, forwards = {}, {}
     samples = []
     for name in recipe.data.tasks:
-        task = make_task(name)
-        problems = task.distinct("validation", recipe.report.problems)
+        task, problems = _held_out(name, recipe.report.problems)
         results = solve(lm, task, problems, recipe.report.strategy)
         right = task.all_correct(problems, [result.text for result in results])
         accuracy[name] = round(sum(right) / len(right), 4)
@@ -40,3 +42,9 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> V
         samples.append((problems[chosen].prompt, results[chosen].text))
     sample = samples[step // recipe.report.validate % len(samples)] if samples else None
     return Validation(step, accuracy, forwards, sample)
+
+
+@cache
+def _held_out(name: str, count: int) -> tuple[Task, list[Problem]]:
+    task = make_task(name)
+    return task, task.distinct("validation", count)

@@ -1,0 +1,45 @@
+"""Loading a model, with a line in the terminal that says what takes so long."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from soar_dlm.lm import LM
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show ``text`` while something takes its time; in a terminal only."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def import_library() -> None:
+    """Import PyTorch and what needs it."""
+    if "soar_dlm.lm" not in sys.modules:
+        with status("Loading PyTorch ..."):
+            importlib.import_module("soar_dlm.lm")
+
+
+def loaded(model: str, given: Mapping[str, Any]) -> LM:
+    """The model with the options of the group ``LOADING`` that were given."""
+    import_library()
+    from soar_dlm.engine.settings import EngineSettings
+    from soar_dlm.lm import load
+
+    options = dict(given)
+    rows = options.pop("max_rows", None)
+    engine = EngineSettings() if rows is None else EngineSettings(max_rows=rows)
+    with status(f"Loading {model} ..."):
+        return load(model, engine=engine, **options)

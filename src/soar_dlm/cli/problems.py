@@ -1,0 +1,59 @@
+"""The tasks that a command measures on, and their problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from soar_dlm import checks
+from soar_dlm.cli.loading import status
+from soar_dlm.errors import SettingsError
+
+if TYPE_CHECKING:
+    from soar_dlm.tasks.problem import Problem, Split
+    from soar_dlm.tasks.task import Task
+
+DataDir = Annotated[
+    Optional[Path], typer.Option(help="Folder with the files of published benchmarks. Default: the Hub.")
+]
+Protocol = Annotated[str, typer.Option(help="'paper' decodes the full canvas, 'library' stops where the text ends.")]
+Chunk = Annotated[int, typer.Option(help="Problems that a method decodes in one turn.")]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code-execution", help="Run what the model writes, which judging code tasks needs.")
+]
+
+
+def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Console) -> Task:
+    """The task called ``name``; one that runs the model's code is refused unless that is allowed."""
+    from soar_dlm.tasks.catalogue import make_task
+
+    task = make_task(name, data_dir)
+    if task.runs_code:
+        if not allow_code:
+            raise SettingsError(
+                f"{task.name} is judged by running what the model writes. "
+                "To allow that on this machine, add --allow-code-execution."
+            )
+        show_missing_walls(console)
+    return task
+
+
+def problems_of(task: Task, split: Split, limit: int | None) -> list[Problem]:
+    """The first problems of a split, or without a limit the whole test set."""
+    if limit is not None:
+        checks.whole_number("limit", limit, 1)
+    with status(f"Getting the problems of {task.name} ..."):
+        return task.test_set() if limit is None else task.distinct(split, limit)
+
+
+def show_missing_walls(console: Console) -> None:
+    """Say which protections against model-written code this system does not offer."""
+    from soar_dlm.tasks.execution import missing_walls
+    from soar_dlm.tasks.isolation import WALLS
+
+    missing = [WALLS[wall] for wall in WALLS if wall in missing_walls()]
+    if missing:
+        console.print(f"[yellow]Not possible on this system for model-written code:[/yellow] {'; '.join(missing)}.")

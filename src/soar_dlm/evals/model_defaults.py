@@ -1,0 +1,45 @@
+"""Putting the setting that a sweep found into the checkpoint's own decoding defaults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.evals.comparison import weights_fingerprint
+from soar_dlm.evals.sweeps import Setting
+
+if TYPE_CHECKING:
+    from soar_dlm.models.defaults import DecodingDefaults
+
+STRATEGY = "soar"
+
+
+def save_to_model(folder: Path, point: Setting, metric: str, weights: str | None) -> DecodingDefaults:
+    """Write a point of a sweep into ``folder``; ``weights`` is the fingerprint of the model that was swept."""
+    from soar_dlm.models.defaults import FILE, read_defaults, write_defaults
+    from soar_dlm.models.source import read_json
+
+    if not (folder / "config.json").exists():
+        raise InputFileError(f"{folder} is not the folder of a checkpoint: it has no config.json.")
+    if weights is not None and weights != weights_fingerprint(str(folder)):
+        raise SettingsError(f"The weights in {folder} are not those of the sweep. Sweep that model, or name another.")
+    content = read_json(folder / FILE) if (folder / FILE).exists() else None
+    found = with_setting(read_defaults(content, str(folder)), point, metric)
+    write_defaults(folder, found)
+    return found
+
+
+def with_setting(defaults: DecodingDefaults, point: Setting, metric: str) -> DecodingDefaults:
+    """The defaults with the point's threshold for the metric; thresholds for other metrics stay.
+
+    The strategy becomes SOAR with the point's beam. If it is already SOAR by another metric, it stays as it is, and
+    only the threshold is new.
+    """
+    found = replace(defaults, thresholds={**defaults.thresholds, metric: point.threshold})
+    is_soar = defaults.strategy == STRATEGY
+    if is_soar and defaults.settings.get("metric", "probability") != metric:
+        return found
+    before = defaults.settings if is_soar else {} if metric == "probability" else {"metric": metric}
+    return replace(found, strategy=STRATEGY, settings={**before, "beam": point.beam})

@@ -1,0 +1,46 @@
+"""Where results come from: the machine, and the library's own version and commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import soar_dlm
+
+CODE = "src"
+"""The folder of a checkout that holds the library; changes elsewhere, such as in docs, change no result."""
+
+
+def machine() -> dict[str, Any]:
+    """The processor, the number of cores that can be used, the accelerator if there is one, and the system."""
+    import torch
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {"cpu": name, "cores": os.cpu_count(), "accelerator": accelerator, "system": platform.platform()}
+
+
+def library(checkout: Path | None = None) -> dict[str, Any]:
+    """The version, and where it runs from a git checkout, the commit and whether its code was modified since."""
+    root = checkout or Path(soar_dlm.__file__).resolve().parents[2]
+    commit = _git(root, "rev-parse", "HEAD") if (root / ".git").exists() else None
+    changes = _git(root, "status", "--porcelain", "--", CODE) if commit else None
+    modified = None if changes is None else bool(changes)
+    return {"version": soar_dlm.__version__, "commit": commit, "modified": modified}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git answers; None where it is not installed or refuses."""
+    try:
+        command = ["git", "-C", str(root), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
