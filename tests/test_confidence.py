@@ -144,4 +144,4 @@ def test_tokens_that_cannot_come_add_nothing_to_the_entropy() -> None:
         logits = torch.tensor([[1.0, 0.0, low, low]])
         _, confidence = read(logits.clone(), get_metric("neg_entropy"), GREEDY)
         _, expected = read(logits[:, :2].clone(), get_metric("neg_entropy"), GREEDY)
-        assert confidence.item() == pytest.approx(expected.item(), abs=1e-6)
+        assert confidence.item() == pytest.approx(expected.item(), abs=1e-5)

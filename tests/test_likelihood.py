@@ -35,7 +35,7 @@ def test_one_token_is_measured_exactly(name: str) -> None:
     pair = Pair(PROMPT, [21])
     with torch.inference_mode():
         exact = hidden_log_probability(lm, pair, (0,))
-    assert log_likelihoods(lm, [pair], samples=3) == pytest.approx([exact], rel=1e-5)
+    assert log_likelihoods(lm, [pair], samples=3) == pytest.approx([exact], rel=1e-4)
 
 
 def test_a_model_that_runs_whole_is_measured_alike(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_an_estimate_does_not_depend_on_what_shares_the_batch(random_llada: LM) 
     together = log_likelihoods(random_llada, pairs, samples=16, seed=2)
     alone = [log_likelihoods(random_llada, [pair], samples=16, seed=2)[0] for pair in pairs]
     narrow = load("random-llada", engine=EngineSettings(max_rows=3, head_budget=1))
-    assert together == pytest.approx(alone, rel=1e-5)
-    assert together == pytest.approx(log_likelihoods(narrow, pairs, samples=16, seed=2), rel=1e-5)
+    assert together == pytest.approx(alone, rel=1e-4)
+    assert together == pytest.approx(log_likelihoods(narrow, pairs, samples=16, seed=2), rel=1e-4)
     assert together[3] == 0.0
     assert together[0] != pytest.approx(log_likelihoods(random_llada, pairs, samples=16, seed=3)[0], rel=1e-6)
 
