@@ -48,15 +48,15 @@ table3: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.table3
 
 eval: $(VENV)/.ready
-	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code -o $(RESULTS)/table1 --allow-code-execution
-	for metric in margin neg_entropy; do \
-	    $(BIN)/soar eval -m mini-llada -t mini-code -s greedy,soar --metric $$metric -o $(RESULTS)/table2/$$metric \
-	        --allow-code-execution || exit 1; done
-	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,soar --metric neg_entropy -n 8,16,32,64 \
+	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code --threshold 0.95 -o $(RESULTS)/table1 --allow-code-execution
+	for pair in margin:0.9 neg_entropy:-0.1; do \
+	    $(BIN)/soar eval -m mini-llada -t mini-code -s greedy,soar --metric $${pair%:*} --threshold=$${pair#*:} \
+	        -o $(RESULTS)/table2/$${pair%:*} --allow-code-execution || exit 1; done
+	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,soar --metric neg_entropy --threshold=-0.1 -n 8,16,32,64 \
 	    -o $(RESULTS)/table3 --allow-code-execution
 	$(BIN)/soar sweep -m mini-llada -t mini-code --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 -o $(RESULTS)/sweep \
-	    --allow-code-execution
-	$(BIN)/soar tune $(RESULTS)/sweep --beam 2 --forwards 0.6 -o $(RESULTS)/tuned.toml --overwrite
+	    --figure $(RESULTS)/sweep.svg --allow-code-execution
+	$(BIN)/soar tune $(RESULTS)/sweep --beam 2 --forwards 0.67 -o $(RESULTS)/tuned.toml --overwrite
 	$(BIN)/soar eval -m mini-llada -t mini-code -s greedy --preset $(RESULTS)/tuned.toml -o $(RESULTS)/tuned \
 	    --allow-code-execution
 

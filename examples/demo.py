@@ -1,84 +1,107 @@
-"""A first look: a small diffusion language model at work, and what searching over the order of its words buys.
+"""A first look at what searching buys: a small diffusion language model solves sudokus, decoded in three ways.
 
-The model, mini-llada, comes with the package in LLaDA's on-disk layout. It solves held-out problems of three kinds,
-decoded by greedy, adaptive parallel, position beam search and SOAR side by side.
+The model, mini-llada, comes with the package in LLaDA's on-disk layout. The usual way to decode it, greedy, writes one
+token per step. Writing two per step halves the time and costs accuracy. SOAR writes many tokens where the model is sure
+and searches where it is not.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
+from rich.columns import Columns
 from rich.console import Console
-from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 import soar_dlm as soar
 
-MODEL = "mini-llada"
-TASKS = ("mini-gsm", "mini-code", "mini-sudoku")
-PROBLEMS = 16
-THRESHOLD = 0.99  # small models are surer than they should be: above the paper's 0.9
-STRATEGIES = {
-    "greedy": soar.Greedy(),
-    "adaptive": soar.AdaptiveParallel(threshold=THRESHOLD),
-    "PBS, K=2": soar.PositionBeam(beam=2),
-    "SOAR, K=2": soar.Soar(beam=2, threshold=THRESHOLD),
-}
+MODEL, TASK, PROBLEMS = "mini-llada", "mini-sudoku", 100
+GREEDY, TWO, SOAR = "greedy", "greedy, two tokens per step", "SOAR"
+
+
+def grid(title: str, text: str, solution: str | None = None) -> Text:
+    """A sudoku under a title, with the cells that differ from the solution marked."""
+    shown = Text(f"{title}\n", style="bold")
+    right = solution.split() if solution is not None else text.split()
+    for row in range(6):
+        for written, wanted in zip(text.split()[6 * row : 6 * row + 6], right[6 * row : 6 * row + 6], strict=False):
+            shown.append(written, style="not bold" if written == wanted else "bold red reverse").append(" ")
+        shown.append("\n" if row < 5 else "")
+    return shown
 
 
 def watch(lm: soar.LM, task: soar.Task, problem: soar.Problem, console: Console) -> None:
-    """A canvas filling up, a line for every few steps."""
-    console.print(f"[dim]{escape(problem.prompt.strip())}[/dim]\n", highlight=False)
-    for event in lm.stream(problem.prompt, STRATEGIES["SOAR, K=2"], max_new_tokens=task.canvas):
-        if event.result is not None or event.step % 3 == 1:
-            line = event.text.rstrip("░").replace("\n", " / ")
-            console.print(f"  step {event.step:2}  {escape(line)}", highlight=False, no_wrap=True, overflow="ellipsis")
+    """The canvas after each of the first steps, side by side."""
+    givens = problem.prompt.removeprefix("Sudoku").removesuffix("Solution")
+    frames = [grid("the puzzle", givens)]
+    for event in lm.stream(problem.prompt, max_new_tokens=task.canvas):
+        lines = [" ".join(line.replace(" ", "")) for line in event.text.strip("\n").split("\n")[:6]]
+        if event.step in (1, 3, 5) or event.result is not None:
+            frames.append(Text(f"step {event.step}\n", style="bold").append("\n".join(lines), style="not bold"))
+    console.print(Padding(Columns(frames, padding=(0, 4)), (1, 2)))
 
 
-def compare(lm: soar.LM, task: soar.Task, table: Table) -> None:
-    """One row per strategy: how many of the same problems it solves, and at what cost."""
-    problems = task.distinct("test", PROBLEMS)
-    for name, strategy in STRATEGIES.items():
+def compare(lm: soar.LM, task: soar.Task, problems: Sequence[soar.Problem], console: Console) -> dict[str, list[str]]:
+    """A table of what each way of decoding solves and costs; returns the answers."""
+    strategies = {GREEDY: soar.Greedy(), TWO: soar.Greedy(tokens_per_step=2), SOAR: lm.strategy("soar")}
+    table = Table(box=SIMPLE_HEAD)
+    for name, side in (
+        ("decoded by", "left"),
+        ("solved", "right"),
+        ("forwards per puzzle", "right"),
+        ("seconds", "right"),
+    ):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    answers = {}
+    for name, strategy in strategies.items():
         started = time.perf_counter()
-        results = lm.generate([problem.prompt for problem in problems], strategy, max_new_tokens=task.canvas)
+        with console.status(f"{len(problems)} sudokus, decoded by {name} ..."):
+            prompts = [problem.prompt for problem in problems]
+            results = lm.generate(prompts, strategy, max_new_tokens=task.canvas, trace=False)
         seconds = time.perf_counter() - started
-        right = sum(task.all_correct(problems, [result.text for result in results]))
-        forwards = sum(result.forwards for result in results)
-        committed = sum(result.tokens_per_forward * result.forwards for result in results)
-        table.add_row(
-            task.name if name == "greedy" else "",
-            name,
-            f"{right} of {len(problems)}",
-            f"{forwards / len(results):.1f}",
-            f"{committed / forwards:.2f}",
-            f"{seconds:.1f}",
-            end_section=strategy is list(STRATEGIES.values())[-1],
-        )
+        answers[name] = [result.text for result in results]
+        solved = sum(task.all_correct(problems, answers[name]))
+        forwards = sum(result.forwards for result in results) / len(results)
+        table.add_row(name, f"{solved} of {len(problems)}", f"{forwards:.1f}", f"{seconds:.1f}")
+    console.print(table)
+    return answers
+
+
+def show_difference(
+    task: soar.Task, problems: Sequence[soar.Problem], answers: dict[str, list[str]], console: Console
+) -> None:
+    """A puzzle that only SOAR solves, and how many of these and of the opposite there are."""
+    greedy, searched = (task.all_correct(problems, answers[name]) for name in (GREEDY, SOAR))
+    gained = [place for place, pair in enumerate(zip(greedy, searched, strict=True)) if pair == (False, True)]
+    lost = sum(pair == (True, False) for pair in zip(greedy, searched, strict=True))
+    console.print(f"SOAR solves {len(gained)} puzzles that greedy does not, and greedy {lost} that SOAR does not.")
+    if gained:
+        place = gained[0]
+        problem = problems[place]
+        givens = problem.prompt.removeprefix("Sudoku").removesuffix("Solution")
+        frames = [grid("one of them", givens)]
+        frames += [grid(name, answers[name][place], problem.answer) for name in (GREEDY, SOAR)]
+        console.print(Padding(Columns(frames, padding=(0, 4)), (1, 2)))
 
 
 def main() -> None:
-    console = Console()
+    console = Console(highlight=False)
     lm = soar.load(MODEL)
-    first = soar.make_task(TASKS[0])
-    console.print(f"[bold]{MODEL}[/bold] writes on a masked canvas, in the order SOAR finds:\n", highlight=False)
-    watch(lm, first, first.distinct("test", 1)[0], console)
-
-    table = Table(box=SIMPLE_HEAD)
-    for column in ("task", "strategy"):
-        table.add_column(column)
-    for column in ("solved", "forwards", "tokens/forward", "seconds"):
-        table.add_column(column, justify="right")
-    console.print(f"\n{PROBLEMS} held-out problems of each task, decoded by each strategy ...", highlight=False)
-    for name in TASKS:
-        compare(lm, soar.make_task(name), table)
-    console.print(table)
+    task = soar.make_task(TASK)
+    problems = task.distinct("test", PROBLEMS)
+    console.print(f"[bold]{MODEL}[/bold] writes on a masked canvas, in the order SOAR finds:")
+    watch(lm, task, problems[0], console)
+    answers = compare(lm, task, problems, console)
+    show_difference(task, problems, answers, console)
+    console.print("All 1,000 puzzles and two other tasks: docs/results/table1/table1.md", soft_wrap=True)
     console.print(
-        "Forwards are model evaluations per problem. All 1,000 problems of each task: docs/results/table1/table1.md\n"
         "Next: soar generate -m mini-llada -n 56 --watch "
         '"Eva wins 10 stickers. Eva finds 18 more stickers. Eva sells 3 stickers. '
         'How many stickers does Eva have now?"',
-        highlight=False,
         soft_wrap=True,
     )
 

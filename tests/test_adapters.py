@@ -160,6 +160,16 @@ def test_an_adapter_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None
         load(folder)
 
 
+def test_an_adapter_is_placed_with_its_base_but_not_merged_into_offloaded_weights(tmp_path: Path) -> None:
+    """PEFT loads nothing into layers whose weights are on disk, and says so in a warning only."""
+    write_adapter(tmp_path / "adapter", write_llada(tmp_path / "base"), LLADA_MODULES, TARGETS["llada"])
+    placed = load(tmp_path / "adapter", device_map={"": "cpu"}, dtype="float32")
+    torch.testing.assert_close(logits(placed), logits(load(tmp_path / "adapter")), atol=1e-4, rtol=1e-4)
+    offloaded = {"model": "cpu", "lm_head": "disk"}
+    with pytest.raises(CheckpointError, match="partly offloaded"):
+        load(tmp_path / "adapter", device_map=offloaded)
+
+
 def test_files_of_an_adapter_that_are_missing_or_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base, folder = write_llada(tmp_path / "base"), tmp_path / "adapter"
     write_adapter(folder, base, LLADA_MODULES, TARGETS["llada"])

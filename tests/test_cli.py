@@ -5,43 +5,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from soar_dlm.cli.main import app, main
-from soar_dlm.cli.watch import as_share, colour
+from soar_dlm import __version__
+from soar_dlm.cli import completion
+from soar_dlm.cli.main import main
+from soar_dlm.cli.method import setting_value
 from soar_dlm.engine.trace import Trace
+from soar_dlm.errors import PromptError, SettingsError
 from soar_dlm.lm import load
 from tests.closeness import about
-
-runner = CliRunner()
-BASE = ["generate", "-m", "random-llada", "-n", "12"]
-
-
-def soar(
-    *args: str, stdin: str = "", code: int = 0, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The command as a user runs it, in a process of its own."""
-    run = subprocess.run(
-        [sys.executable, "-m", "soar_dlm.cli.main", *args],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1", **(env or {})},
-        check=False,
-    )
-    assert run.returncode == code, run.stderr
-    assert "Traceback" not in run.stderr
-    return run
-
-
-def invoke(*args: str, stdin: str | None = None) -> Any:
-    result = runner.invoke(app, list(args), input=stdin)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+from tests.command import BASE, invoke, soar
 
 
 def test_a_prompt_as_argument_from_a_file_and_from_stdin_is_the_same(tmp_path: Path) -> None:
@@ -69,13 +44,14 @@ def test_options_reach_the_decoder() -> None:
         seed=3,
         stop=["zz"],
         suppress_tokens=[70, 71],
+        stop_token_ids=[90],
         early_exit=False,
         chat=True,
     )
     found = invoke(
         *BASE, "Hello", "-s", "pbs", "--block-length", "5", "--temperature", "0.7", "--top-p", "0.9", "--top-k", "20",
         "--cfg-scale", "0.5", "--seed", "3", "--stop", "zz", "--suppress-token", "70", "--suppress-token", "71",
-        "--no-early-exit", "--chat",
+        "--stop-token", "90", "--no-early-exit", "--chat",
     )  # fmt: skip
     assert found.stdout == expected.text + "\n"
 
@@ -102,105 +78,6 @@ def test_stats_show_the_figures() -> None:
     assert "steps 12 forwards 12 tokens per forward 1.00 mean confidence 0." in shown
 
 
-def test_watch_ends_with_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = invoke(*BASE, "Hello", "-s", "soar")
-    watched = invoke(*BASE, "Hello", "-s", "soar", "--watch")
-    assert watched.stdout == plain.stdout
-    assert "step" in watched.stderr
-    assert "sure" in watched.stderr
-
-
-def test_colours_run_from_red_to_green() -> None:
-    assert colour(0.0) == "rgb(220,60,70)"
-    assert colour(1.0) == "rgb(70,200,70)"
-    assert as_share(-1.0) == 0.5
-    assert as_share(0.3) == 0.3
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def test_json_lines_in_and_out_with_bad_lines_among_them(tmp_path: Path) -> None:
-    prompts = [
-        json.dumps({"prompt": "one", "id": "first"}),
-        "{not json",
-        json.dumps({"text": "no prompt"}),
-        "",
-        json.dumps({"messages": [{"role": "user", "content": "two"}]}),
-        json.dumps({"prompt": "x" * 3000, "id": 7}),
-        json.dumps([1]),
-        json.dumps({"prompt": 5}),
-        json.dumps({"prompt": "three"}),
-    ]
-    source, target, trace = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "trace.jsonl"
-    source.write_text("\n".join(prompts))
-    run = invoke(*BASE, "-i", str(source), "-o", str(target), "--trace", str(trace), "--stats")
-    assert run.exit_code == 1
-    assert "5 of 8 prompts failed" in run.stderr
-    records = {record["index"]: record for record in lines(target)}
-    assert sorted(records) == list(range(8))
-    lm = load("random-llada")
-    first = lm.generate("one", max_new_tokens=12)
-    assert records[0] == {
-        "index": 0,
-        "id": "first",
-        "prompt": "one",
-        "text": first.text,
-        "finish_reason": first.finish_reason,
-        "steps": first.steps,
-        "forwards": first.forwards,
-        "tokens_per_forward": round(first.tokens_per_forward, 4),
-        "mean_confidence": pytest.approx(first.mean_confidence, abs=1e-5),
-    }
-    assert records[3]["text"] == lm.generate([{"role": "user", "content": "two"}], max_new_tokens=12).text
-    assert records[7]["text"] == lm.generate("three", max_new_tokens=12).text
-    kinds = {index: record["error"]["type"] for index, record in records.items() if "error" in record}
-    assert kinds == {1: "PromptError", 2: "PromptError", 4: "PromptTooLong", 5: "PromptError", 6: "PromptError"}
-    assert records[4]["id"] == 7
-    assert {record["index"] for record in lines(trace)} == {0, 3, 7}
-
-
-def test_prompts_that_break_tokenizer_or_template_are_error_records_too() -> None:
-    prompts = [
-        '{"prompt": "\\ud800"}',
-        '{"messages": [{"role": "user", "content": null}]}',
-        '{"messages": []}',
-        '{"prompt": "a line separator \u2028 is no end of line"}',
-    ]
-    run = invoke(*BASE, "--jsonl", stdin="\n".join(prompts))
-    records = {record["index"]: record for record in map(json.loads, run.stdout.splitlines()) if "error" in record}
-    assert run.exit_code == 1
-    assert set(records) >= {0, 2}
-    assert 3 not in records
-    assert {record["error"]["type"] for record in records.values()} == {"PromptError"}
-
-
-def test_json_lines_from_stdin_to_stdout() -> None:
-    run = invoke(*BASE, "--jsonl", stdin='{"prompt": "a"}\n{"prompt": "b"}\n')
-    assert [json.loads(line)["prompt"] for line in run.stdout.splitlines()] == ["a", "b"]
-
-
-def test_what_is_done_is_on_disk_before_a_later_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash in the middle of a run must not take finished records with it."""
-    from soar_dlm.lm import LM
-
-    real = LM.generate_as_completed
-
-    def failing(self: LM, prompts: Any, *args: Any, **options: Any) -> Any:
-        for count, outcome in enumerate(real(self, prompts, *args, **options)):
-            if count == 2:
-                raise RuntimeError("power cut")
-            yield outcome
-
-    monkeypatch.setattr(LM, "generate_as_completed", failing)
-    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps({"prompt": str(n)}) + "\n" for n in range(4)))
-    with pytest.raises(RuntimeError, match="power cut"):
-        invoke(*BASE, "-i", str(source), "-o", str(target))
-    assert len(lines(target)) == 2
-
-
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -221,20 +98,23 @@ def test_what_is_done_is_on_disk_before_a_later_failure(tmp_path: Path, monkeypa
         (["hi", "--jsonl"], "leave out the argument"),
         (["-i", "no-such-file.txt"], "Cannot read no-such-file.txt"),
         (["hi", "-o", "no-such-folder/out.txt"], "Cannot write no-such-folder"),
-        (["--jsonl", "--watch"], "--watch shows one prompt"),
+        (["hi", "--temperature", "-1"], "temperature must be"),
+        (["hi", "--set", "released"], "NAME=VALUE"),
+        (["hi", "-s", "soar", "--preset", "file.toml"], "one or the other"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(
+def test_mistakes_are_reported_in_a_sentence(
     args: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["soar", *BASE, *args])
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 1
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.err.startswith("error: ")
-    assert told.out == ""
+    written = capsys.readouterr()
+    assert words in written.err
+    assert written.err.startswith("error: ")
+    assert written.err.count("\n") == 1
+    assert written.out == ""
 
 
 def test_existing_files_are_not_replaced_unasked(tmp_path: Path) -> None:
@@ -257,7 +137,7 @@ def test_a_run_that_cannot_start_leaves_files_as_they_were(tmp_path: Path) -> No
     assert "Cannot write" in soar(*BASE, "hi", "-o", str(tmp_path), "--overwrite", code=1).stderr
 
 
-def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"\xff\xfe\x00")
     assert "not UTF-8" in soar(*BASE, "-i", str(tmp_path / "data"), code=1).stderr
 
@@ -271,21 +151,89 @@ def test_models_lists_families_and_embedded_names() -> None:
 
 
 def test_help_and_version() -> None:
-    for args in (["--help"], ["-h"], ["generate", "--help"], ["models", "--help"]):
+    for args in (["--help"], ["-h"], ["generate", "--help"], ["chat", "-h"], ["models", "--help"]):
         assert "Usage: soar" in invoke(*args).stdout
-    assert invoke("--version").stdout.startswith("soar-dlm 0.")
+    assert invoke("--version").stdout == invoke("-V").stdout == f"soar-dlm {__version__}\n"
     missing = soar("generate", "hi", code=2).stderr
     assert "--model" in missing
 
 
-def test_help_and_models_do_not_wait_for_torch() -> None:
+def test_help_lists_and_completion_do_not_wait_for_torch() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from soar_dlm.cli.main import app;"
         "assert CliRunner().invoke(app, ['generate', '--help']).exit_code == 0;"
         "assert CliRunner().invoke(app, ['models']).exit_code == 0;"
+        "assert CliRunner().invoke(app, ['tasks', '--json']).exit_code == 0;"
+        "from soar_dlm.cli import completion;"
+        "found = [completion.models(''), completion.strategies(''), completion.metrics(''), completion.tasks('')];"
+        "assert all(found);"
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules), 'heavy imports'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_strategies_and_tasks_are_listed_with_their_settings() -> None:
+    shown = json.loads(invoke("strategies", "--json").stdout)["strategies"]
+    settings = {entry["name"]: entry["settings"] for entry in shown}
+    assert settings["pbs-parallel"] == {"beam": 2, "tokens_per_step": 2, "metric": "probability"}
+    assert settings["soar-llada"]["released"] == "llada"
+    assert all(entry["about"] for entry in shown)
+    assert "beam=2, threshold=None, metric=probability" in invoke("strategies").stdout
+    tasks = {entry["name"]: entry for entry in json.loads(invoke("tasks", "--json").stdout)["tasks"]}
+    assert tasks["mini-code"]["settings"]["runs_code"]
+    assert "mini-sudoku" in invoke("tasks").stdout
+
+
+def test_values_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checkpoint" / "last").mkdir(parents=True)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completion.strategies("greedy,ad") == ["greedy,adaptive"]
+    assert completion.metrics("neg") == ["neg_entropy"]
+    assert completion.tasks("mini-gsm,mini-su") == ["mini-gsm,mini-sudoku", "mini-gsm,mini-sums"]
+    assert completion.models("mini-l") == ["mini-llada"]
+    assert completion.models("GSAI-ML/LLaDA-8B-B") == ["GSAI-ML/LLaDA-8B-Base"]
+    assert completion.models("ch") == ["checkpoint/"]
+    assert completion.models("checkpoint/") == ["checkpoint/last/"]
+    assert completion.models(f"{tmp_path}/ch") == [f"{tmp_path}/checkpoint/"]
+    assert completion.models("no-such-folder/") == []
+
+
+def test_empty_input_is_no_prompt(tmp_path: Path) -> None:
+    """Empty standard input used to decode the empty prompt."""
+    (tmp_path / "empty.txt").write_text(" \n")
+    for args, stdin in ([], ""), ([], "\n"), (["-i", str(tmp_path / "empty.txt")], None):
+        with pytest.raises(PromptError, match="is empty"):
+            invoke(*BASE, *args, stdin=stdin)
+    with pytest.raises(PromptError, match="has no prompts"):
+        invoke(*BASE, "--jsonl", stdin="\n")
+    assert invoke(*BASE, "").stdout == load("random-llada").generate("", max_new_tokens=12).text + "\n"
+
+
+def test_a_random_seed_is_a_fresh_one(tmp_path: Path) -> None:
+    seeds = set()
+    for name in ("a", "b"):
+        trace = tmp_path / name
+        invoke(*BASE, "hi", "--temperature", "1", "--seed", "random", "--trace", str(trace))
+        seeds.add(json.loads(trace.read_text())["seed"])
+    assert len(seeds) == 2
+    assert "neither a whole number nor" in soar(*BASE, "hi", "--seed", "some", code=2).stderr
+
+
+def test_settings_that_are_on_or_off_take_words() -> None:
+    """``--set NAME=no`` used to be the string "no", which counts as true."""
+    for word, value in {"no": False, "False": False, "off": False, "yes": True, "TRUE": True, "on": True}.items():
+        assert setting_value("backwards", word, default=True) is value
+    with pytest.raises(SettingsError, match="--set backwards=true or --set backwards=false"):
+        setting_value("backwards", "maybe", default=False)
+    assert [setting_value("at_once", text, default=1) for text in ("4", "0.5", "no")] == [4, 0.5, "no"]
+
+
+def test_a_prompt_that_loses_its_beginning_is_a_warning_in_one_sentence() -> None:
+    warned = soar(*BASE, "x" * 3000, "--truncate-prompt").stderr
+    assert warned.startswith("warning: ")
+    assert warned.count("\n") == 1
 
 
 @pytest.fixture
@@ -299,14 +247,17 @@ def third_party(tmp_path: Path) -> dict[str, str]:
         "@dataclass(frozen=True)\n"
         "class Leftmost(Strategy):\n"
         "    at_once: int = 1\n"
+        "    backwards: bool = False\n"
         "    def propose(self, confidence):\n"
-        "        return [Proposal(np.arange(min(self.at_once, confidence.size)), 'search')]\n"
+        "        size = confidence.size\n"
+        "        first = size - 1 if self.backwards else 0\n"
+        "        return [Proposal(np.arange(first, min(first + self.at_once, size)), 'search')]\n"
     )
     info = tmp_path / "leftmost-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: leftmost\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[soar_dlm.strategies]\nleftmost = leftmost:Leftmost\n")
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))}
+    return {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_a_third_party_strategy_works_in_the_command_and_in_the_library(
@@ -316,6 +267,8 @@ def test_a_third_party_strategy_works_in_the_command_and_in_the_library(
     soar(*BASE, "hi", "-s", "leftmost", "--set", "at_once=4", "--no-early-exit", "--trace", str(trace), env=third_party)
     steps = json.loads(trace.read_text())["trace"]
     assert [step["beam"][0]["positions"] for step in steps] == [[2, 3, 4, 5], [6, 7, 8, 9], [10, 11, 12, 13]]
+    soar(*BASE, "hi", "-s", "leftmost", "--set", "backwards=Yes", "--trace", str(trace), "--overwrite", env=third_party)
+    assert json.loads(trace.read_text())["trace"][0]["beam"][0]["positions"] == [13]
     code = (
         "import soar_dlm as soar; lm = soar.load('random-llada');"
         "print(lm.generate('hi', 'leftmost', max_new_tokens=3, early_exit=False).steps);"

@@ -79,7 +79,7 @@ def test_what_is_written_is_read_and_everything_else_is_kept(tmp_path: Path) -> 
         ({"treshold": {}}, "Did you mean 'thresholds'"),
     ],
 )
-def test_a_mistake_is_told_when_the_checkpoint_is_loaded(tmp_path: Path, section: Any, words: str) -> None:
+def test_a_mistake_is_reported_when_the_checkpoint_is_loaded(tmp_path: Path, section: Any, words: str) -> None:
     write_llada(tmp_path)
     write(tmp_path, section)
     with pytest.raises(CheckpointError, match=words) as caught:

@@ -273,13 +273,13 @@ def test_a_canvas_longer_than_the_context_is_refused() -> None:
     ],
 )
 def test_bad_options_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(settings))):
+    with pytest.raises(SettingsError, match=f"^{next(iter(settings))}"):
         Options(**settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("settings", [{"max_rows": 0}, {"head_budget": 0}])
 def test_bad_engine_settings_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(settings))):
+    with pytest.raises(SettingsError, match=f"^{next(iter(settings))} must be"):
         EngineSettings(**settings)
 
 

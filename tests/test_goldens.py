@@ -63,7 +63,7 @@ def test_there_are_144_golden_rows() -> None:
 
 
 def logit_difference(name: str, padding: int, attention: str = "sdpa") -> float:
-    """The largest difference to the published code's logits, behind so many pads on the left.
+    """The largest difference from the published code's logits, with this many pads on the left.
 
     Dream's expected logits are as its model returns them; they are shifted to their positions here.
     """

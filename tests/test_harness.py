@@ -127,9 +127,9 @@ def test_likelihoods_are_those_of_the_library(model: SoarModel) -> None:
     found = model.loglikelihood(asked("loglikelihood", ("one plus", " two"), ("one plus ", "two")), disable_tqdm=True)
     whole, start = ids(model, "one plus two"), ids(model, "one plus")
     expected = log_likelihoods(model.lm, [Pair(start, whole[len(start) :])], samples=4)
-    assert [value for value, _ in found] == pytest.approx(expected * 2, rel=1e-5)  # the space belongs to what follows
+    assert [value for value, _ in found] == pytest.approx(expected * 2, rel=1e-4)  # the space belongs to what follows
     rolling = model.loglikelihood_rolling(asked("loglikelihood_rolling", ("one plus two",)), disable_tqdm=True)
-    assert rolling == pytest.approx(log_likelihoods(model.lm, [Pair([], whole)], samples=4), rel=1e-5)
+    assert rolling == pytest.approx(log_likelihoods(model.lm, [Pair([], whole)], samples=4), rel=1e-4)
 
 
 def test_a_context_that_is_too_long_loses_its_beginning(model: SoarModel, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,9 +149,9 @@ def test_what_stands_behind_a_text_stays_there(tmp_path: Path) -> None:
     requests = asked("loglikelihood", ("w1 w2", " w3 w4"), ("w1 w2 w5", " w3 w4"), ("w9", " w3"))
     together = model_values(bert, requests)
     alone = [value for one in requests for value in model_values(bert, [one])]
-    assert together == pytest.approx(alone, rel=1e-5)
+    assert together == pytest.approx(alone, rel=1e-4)
     rolling = bert.loglikelihood_rolling(asked("loglikelihood_rolling", ("w1 w2",)), disable_tqdm=True)
-    assert rolling == pytest.approx(log_likelihoods(bert.lm, [Pair([], [2, 6, 7], [3])], samples=4), rel=1e-5)
+    assert rolling == pytest.approx(log_likelihoods(bert.lm, [Pair([], [2, 6, 7], [3])], samples=4), rel=1e-4)
 
 
 def model_values(model: SoarModel, requests: list[Instance]) -> list[float]:

@@ -16,7 +16,7 @@ from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 from soar_dlm.template import Template
 from tests.closeness import about
-from tests.test_cli import invoke, soar
+from tests.command import invoke
 
 PREFIX, SUFFIX = "def f(x):\n    ", "\n    return y\n"
 FUNCTION = 'def compute(nums):\n    """Find the sum, then replace it by its remainder mod 5."""\n'
@@ -86,14 +86,6 @@ def test_a_text_with_nothing_behind_it_may_find_its_length_too(length: int) -> N
     assert generated.token_ids == lm.infill(FUNCTION, "", Greedy(), length=length, max_length=48).token_ids
     assert generated.text.startswith("    y = sum(nums)\n")
     assert any(size != 1 for entry in generated.trace.path() for size in entry.sizes)
-
-
-def test_edits_are_watched() -> None:
-    watched = soar(
-        "generate", "-m", "mini-dreamon", FUNCTION, "--length", "40", "-n", "48", "--threshold", "0.1", "--watch"
-    )
-    assert "delete" in watched.stderr
-    assert watched.stdout.strip().endswith("% 5")
 
 
 def test_what_cannot_find_its_length_says_so(random_dreamon: LM, random_llada: LM) -> None:
@@ -175,12 +167,6 @@ def test_prefix_and_suffix_come_from_files_and_blanks_from_any_marker(tmp_path: 
     parts = invoke(*COMMAND, "--prefix", str(tmp_path / "before"), "--suffix", str(tmp_path / "behind"))
     marked = invoke(*COMMAND, str(tmp_path / "whole"), "--marker", "# TODO")
     assert parts.stdout == marked.stdout
-
-
-def test_watching_shows_the_text_around() -> None:
-    shown = soar(*COMMAND, "-", "--watch", stdin="x = {blank}\ny = 2\n")
-    assert "y = 2" in shown.stderr
-    assert "masked" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,17 @@ def test_only_the_surest_expands_are_made_where_there_is_room_for_few() -> None:
     assert lengths.affordable(spent, found, np.arange(5)).tolist() == [1, 3, 4]
 
 
+def test_equally_sure_expands_are_made_from_the_left() -> None:
+    lengths = Lengths(EXPAND, DELETE, MASK, np.array([45]))
+    found = reading(range(40), [EXPAND] * 40, [0.5] * 40)
+    assert lengths.affordable(start([MASK] * 40, [0] * 40), found, np.arange(40)).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_blank_that_was_deleted_whole_still_counts() -> None:
+    lengths = Lengths(EXPAND, DELETE, MASK, np.array([5, 9]))
+    assert lengths.room(start([MASK, MASK, 1], [0, 0, -1], [0, 2])).tolist() == [3, 7]
+
+
 def test_candidates_of_different_history_and_equal_content_merge() -> None:
     grown = start([1, MASK, MASK, MASK, 2], [-1, 0, 0, 0, -1], [1])
     same = start([1, MASK, MASK, MASK, 2], [-1, 0, 0, 0, -1], [0])
@@ -220,7 +231,9 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(SettingsError, match="no expand and delete"):
         infill(random_lm(0), [[1], [2]], [2], Greedy(), 5)
     with pytest.raises(SettingsError, match="max_length is 2, but a blank starts with 3"):
-        infill(growing_lm(0), [[1], [2]], [3], Greedy(), 2)
+        infill(growing_lm(0), [[1], [2], [3]], [1, 3], Greedy(), 2)
+    with pytest.raises(SettingsError, match=r"^max_length must be a whole number of at least 1"):
+        infill(growing_lm(0), [[1], [2]], [1], Greedy(), 0)
     with pytest.raises(PromptTooLong, match="grow to 12 tokens"):
         infill(constant_lm([DELETE], context=10), [[1], [2]], [3], Greedy(), 10)
 

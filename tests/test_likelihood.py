@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +10,11 @@ from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import PromptTooLong, SettingsError
 from soar_dlm.evals.likelihood import Pair, log_likelihoods, would_be_written
 from soar_dlm.lm import LM, load
+from soar_dlm.models.families import DREAM
 from soar_dlm.models.masked_lm import Rows
+from soar_dlm.models.random_checkpoint import write_dream
 from soar_dlm.search.greedy import Greedy
+from tests.test_model_objects import published
 
 PROMPT, ANSWER = [5, 9, 14, 7], [21, 8, 30]
 
@@ -31,7 +35,16 @@ def test_one_token_is_measured_exactly(name: str) -> None:
     pair = Pair(PROMPT, [21])
     with torch.inference_mode():
         exact = hidden_log_probability(lm, pair, (0,))
-    assert log_likelihoods(lm, [pair], samples=3) == pytest.approx([exact], rel=1e-5)
+    assert log_likelihoods(lm, [pair], samples=3) == pytest.approx([exact], rel=1e-4)
+
+
+def test_a_model_that_runs_whole_is_measured_alike(tmp_path: Path) -> None:
+    """It takes no padding, so pairs of different length are measured apart."""
+    by_name = load(write_dream(tmp_path), device="cpu")
+    whole = load(published(tmp_path, DREAM))
+    pairs = [Pair(PROMPT, ANSWER), Pair([3], [4, 4]), Pair(PROMPT, ANSWER, [7, 7])]
+    expected = log_likelihoods(by_name, pairs, samples=5)
+    assert log_likelihoods(whole, pairs, samples=5) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_estimate_has_the_right_mean(random_llada: LM) -> None:
@@ -52,8 +65,8 @@ def test_an_estimate_does_not_depend_on_what_shares_the_batch(random_llada: LM) 
     together = log_likelihoods(random_llada, pairs, samples=16, seed=2)
     alone = [log_likelihoods(random_llada, [pair], samples=16, seed=2)[0] for pair in pairs]
     narrow = load("random-llada", engine=EngineSettings(max_rows=3, head_budget=1))
-    assert together == pytest.approx(alone, rel=1e-5)
-    assert together == pytest.approx(log_likelihoods(narrow, pairs, samples=16, seed=2), rel=1e-5)
+    assert together == pytest.approx(alone, rel=1e-4)
+    assert together == pytest.approx(log_likelihoods(narrow, pairs, samples=16, seed=2), rel=1e-4)
     assert together[3] == 0.0
     assert together[0] != pytest.approx(log_likelihoods(random_llada, pairs, samples=16, seed=3)[0], rel=1e-6)
 

@@ -29,6 +29,7 @@ from soar_dlm.lm import load
 from soar_dlm.models import loading
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
+from soar_dlm.models.running import TransformersLM
 from tests.checkpoints import edit_json, edit_weights
 
 
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
     return write_llada(tmp_path / "model")
 
 
-def test_missing_unexpected_and_misshapen_weights_are_told(folder: Path) -> None:
+def test_missing_unexpected_and_misshapen_weights_are_named(folder: Path) -> None:
     edit_weights(folder, lambda w: w.pop("model.transformer.blocks.1.up_proj.weight"))
     with pytest.raises(WeightsMismatch, match=r"1 missing \(model.layers.1.mlp.up_proj.weight\)"):
         load(str(folder))
@@ -73,18 +74,18 @@ def test_code_in_a_checkpoint_is_never_run(folder: Path, monkeypatch: pytest.Mon
         load(str(folder))
 
 
-def test_a_damaged_tokenizer_is_told(folder: Path) -> None:
+def test_a_damaged_tokenizer_is_reported(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(CheckpointError, match="tokenizer of"):
         load(folder)
 
 
-def test_a_missing_package_is_told(folder: Path) -> None:
+def test_a_missing_package_is_reported(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="needs a package that is missing"):
         load(folder, attn_implementation="flash_attention_2")
 
 
-def test_running_out_of_memory_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_out_of_memory_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args: Any) -> None:
         raise torch.OutOfMemoryError("out of memory")
 
@@ -93,14 +94,14 @@ def test_running_out_of_memory_is_told(folder: Path, monkeypatch: pytest.MonkeyP
         load(folder)
 
 
-def test_a_damaged_file_is_told(folder: Path) -> None:
+def test_a_damaged_file_is_reported(folder: Path) -> None:
     data = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
     with pytest.raises(CheckpointError, match="Could not load"):
         load(str(folder))
 
 
-def test_a_model_without_a_mask_token_is_refused_unless_told(folder: Path) -> None:
+def test_a_model_without_a_mask_token_is_refused_unless_it_is_given(folder: Path) -> None:
     edit_json(folder / "config.json", mask_token_id=...)
     assert load(str(folder)).model.facts.mask_id == 259, "the tokenizer still names it"
     (folder / "tokenizer.json").unlink()
@@ -214,6 +215,20 @@ def test_attention_looks_both_ways_in_every_implementation(name: str, attention:
     where = Rows(ids, None, torch.tensor([0]), torch.tensor([3]))
     changed = Rows(other, None, torch.tensor([0]), torch.tensor([3]))
     assert not torch.allclose(model.hidden(where), model.hidden(changed)), "a later token must matter"
+
+
+def test_a_mask_is_prepared_where_all_layers_share_it() -> None:
+    """Given a vector per row, transformers inspects its values, for which an accelerator has to stop at every step."""
+    shapes = []
+    for attention in ("sdpa", "eager"):
+        model = load("random-llada", device="cpu", attn_implementation=attention).model
+        assert isinstance(model, TransformersLM)
+        model.backbone.register_forward_pre_hook(
+            lambda module, args, inputs: shapes.append(tuple(inputs["attention_mask"].shape)), with_kwargs=True
+        )
+        zero = torch.zeros(1, dtype=torch.int64)
+        model.hidden(Rows(torch.full((1, 6), 9), zero + 2, zero, zero + 4))
+    assert shapes == [(1, 1, 6, 6), (1, 6)]
 
 
 HUB_SCRIPT = """

@@ -106,11 +106,18 @@ def test_any_masked_lm_loads_and_padding_changes_nothing(tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["cls.seq_relationship.bias", "bert.pooler.dense.weight", "pooler.dense.bias", "bert.embeddings.position_ids"],
+    ("kind", "name"),
+    [
+        ("bert", "cls.seq_relationship.bias"),
+        ("bert", "bert.pooler.dense.weight"),
+        ("bert", "pooler.dense.bias"),
+        ("bert", "nsp_head.weight"),
+        ("bert", "bert.embeddings.position_ids"),
+        ("modernbert", "model.embeddings.position_ids"),
+    ],
 )
-def test_weights_that_real_checkpoints_carry_for_nothing_are_ignored(tmp_path: Path, name: str) -> None:
-    write_masked_lm(tmp_path, "bert")
+def test_weights_that_real_checkpoints_carry_for_nothing_are_ignored(tmp_path: Path, kind: str, name: str) -> None:
+    write_masked_lm(tmp_path, kind)
     edit_weights(tmp_path, lambda weights: weights.update({name: torch.ones(2)}))
     load(tmp_path)
     edit_weights(tmp_path, lambda weights: weights.update({"bert.new": torch.ones(2)}))

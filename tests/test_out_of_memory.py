@@ -84,6 +84,20 @@ def test_only_the_request_whose_row_does_not_fit_alone_ends() -> None:
         assert event.decoding.tokens == expected.tokens
 
 
+def test_an_error_without_a_message_is_called_by_its_type() -> None:
+    small = SmallMemory(7, rows=0, error="Python")
+    found = outcomes(Engine(small), [canvas_request(small, [1], 4, Greedy())])
+    assert "not even alone (MemoryError)" in str(found[0].error)
+
+
+def test_cached_memory_is_given_back_before_trying_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = SmallMemory(7, rows=2)
+    failures: list[int] = []
+    monkeypatch.setattr(torch.cpu, "empty_cache", lambda: failures.append(small.failures), raising=False)
+    outcomes(Engine(small), [canvas_request(small, [1], 4, Greedy()) for _ in range(6)])
+    assert failures == [1, 2]
+
+
 def test_nothing_fits() -> None:
     small = SmallMemory(7, rows=0)
     found = outcomes(Engine(small), [canvas_request(small, [1], 4, Greedy()) for _ in range(3)])
@@ -112,14 +126,24 @@ def test_a_head_that_does_not_fit_reads_fewer_positions_at_a_time(most: int) -> 
     assert [event.decoding.tokens if event.decoding is not None else None for event in found] == [
         decoding.tokens for decoding in decode(ample, requests(ample))
     ]
-    assert max(small.sizes) <= most
+    assert most / 2 < max(small.sizes) <= most, "no smaller than need be"
+
+
+def test_a_head_reads_fewer_positions_while_any_request_still_reads_several() -> None:
+    """Sampling reads one position at a time long before the others do."""
+    small, ample = SmallHead(7, 1), random_lm(7)
+    sampled = Options(temperature=1.0, top_p=0.9, early_exit=False)
+    asked = [canvas_request(small, [1], 4, Greedy()), canvas_request(small, [2], 4, Greedy(), sampled)]
+    found = outcomes(Engine(small, EngineSettings(head_budget=4 * 9 * 13)), asked)
+    expected = [decoding.tokens for decoding in decode(ample, asked)]
+    assert [event.decoding.tokens if event.decoding is not None else None for event in found] == expected
 
 
 def test_a_head_that_does_not_fit_at_all_is_told() -> None:
     small = SmallHead(7, 0)
     found = outcomes(Engine(small), requests(small))
     assert all(isinstance(event.error, OutOfMemory) for event in found)
-    assert "The logits of a single position do not fit into memory" in str(found[0].error)
+    assert "The logits of a single position do not fit into memory (CUDA out of memory." in str(found[0].error)
 
 
 def test_other_errors_of_the_model_are_not_taken_for_memory() -> None:

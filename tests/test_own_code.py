@@ -18,7 +18,7 @@ from soar_dlm.options import Options
 from soar_dlm.search.candidate import Floats
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
-from tests.crafted import CraftedLM, canvas_request, random_lm
+from tests.crafted import CraftedLM, canvas_request, random_lm, scripted_lm
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ def test_a_broken_strategy_ends_its_own_request_and_no_other(case: str) -> None:
     assert isinstance(error, StrategyError)
     assert "Custom" in str(error)
     assert words in str(error)
+    assert "StrategyError" not in str(error), "the sentence alone, where the sentence is ours"
+    assert found[1].best is not None, "as far as it came"
     assert found[0].decoding is not None
     assert expected is not None
     assert found[0].decoding.tokens == expected.tokens
@@ -135,6 +137,22 @@ def test_a_failing_decode_ends_only_requests_with_stop_strings() -> None:
     assert isinstance(found[0].error, StopError)
     assert "not today" in str(found[0].error)
     assert found[1].decoding is not None
+
+
+def test_a_decode_that_fails_on_the_way_ends_the_request_there() -> None:
+    asked: list[list[int]] = []
+
+    def decode(ids: Sequence[int]) -> str:
+        asked.append(list(ids))
+        raise UnicodeError("not today")
+
+    model = scripted_lm({1: {1: 0.9}, 2: {2: 0.8}, 3: {3: 0.7}})
+    engine = Engine(model, decode=decode)
+    engine.add(Request([0, 8, 8, 8], [1, 2, 3], Greedy(), stop=["x"]))
+    event = outcomes(engine)[0]
+    assert isinstance(event.error, StopError)
+    assert isinstance(event.error.__cause__, UnicodeError)
+    assert asked == [[1]]
 
 
 def test_stop_strings_need_a_way_to_read_tokens() -> None:

@@ -142,7 +142,7 @@ def test_tokens_are_those_of_the_text(random_llada: LM) -> None:
     assert cut.token_ids == full.token_ids
     at = full.trace.confidence_at()
     expected = [at[full.prompt_length + place] for place in range(len(full.tokens))]
-    assert full.token_confidence == pytest.approx(expected, abs=1e-6)
+    assert full.token_confidence == pytest.approx(expected, abs=1e-5)
     assert len(cut.token_confidence) == len(cut.tokens)
 
 

@@ -121,6 +121,9 @@ def test_an_open_mask_is_not_the_same_as_a_committed_mask_token() -> None:
 def test_ranks(rules: object, expected: float) -> None:
     tried = candidate([1, 2], 1.5, 3, confidence_sum=2.4, committed=4)
     assert rules.rank(tried) == pytest.approx(expected)  # type: ignore[attr-defined]
+    first = candidate([1, 9], 0.7, 1, confidence_sum=0.7, committed=1)
+    assert rules.rank(first) == pytest.approx(0.7)  # type: ignore[attr-defined]
+    assert rules.rank(candidate([9, 9], 0, 0)) == 0, "nothing is committed yet"  # type: ignore[attr-defined]
 
 
 def pool(*ranked: Candidate, any_parallel: bool | None = None) -> Pool:
@@ -208,6 +211,16 @@ def test_names_resolve_to_strategies() -> None:
     assert as_strategy(None) == Soar()
     assert as_strategy("greedy") == Greedy()
     assert set(STRATEGIES.names()) >= {"greedy", "adaptive", "pbs", "pbs-parallel", "soar", "soar-llada", "soar-dream"}
+
+
+def test_a_registered_factory_must_make_a_strategy_and_has_only_the_settings_it_names() -> None:
+    STRATEGIES.register("test-strategies-plain", lambda: Greedy(tokens_per_step=3))
+    STRATEGIES.register("test-strategies-nothing", lambda: 3)  # type: ignore[arg-type, return-value]
+    assert make_strategy("test-strategies-plain") == Greedy(tokens_per_step=3)
+    with pytest.raises(UnknownName, match="setting of strategy 'test-strategies-plain' called 'beam'"):
+        make_strategy("test-strategies-plain", beam=2)
+    with pytest.raises(SettingsError, match=r"'test-strategies-nothing' is not a soar_dlm\.Strategy"):
+        make_strategy("test-strategies-nothing")
 
 
 def test_unknown_strategies_and_settings_suggest_the_nearest() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from soar_dlm.cli.files import Output
@@ -12,37 +13,71 @@ from soar_dlm.errors import PromptError, SoarError
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
     from soar_dlm.results import Result
+    from soar_dlm.search.strategy import Strategy
+
+_FIGURES = (
+    "finish_reason",
+    "steps",
+    "forwards",
+    "tokens_per_forward",
+    "mean_confidence",
+    "prompt_tokens",
+    "completion_tokens",
+    "seed",
+)
+_OWN = frozenset({"index", "input", "text", "choices", "error", *_FIGURES})
+"""The fields of a record that the command writes itself."""
 
 
-def parse_line(line: str) -> tuple[Any, Any]:
-    """Prompt and id of one input line: an object with "prompt" (a string) or "messages" (a list), and maybe "id"."""
+@dataclass(frozen=True)
+class Line:
+    """One line of the input: what to decode, or the error, and the fields that its record keeps."""
+
+    index: int
+    prompt: Any
+    kept: dict[str, Any]
+    error: PromptError | None = None
+
+
+def read_lines(source: str) -> list[Line]:
+    """The lines that are not blank, counted from 0."""
+    return [_read_line(index, line) for index, line in enumerate(one for one in source.split("\n") if one.strip())]
+
+
+def _read_line(index: int, line: str) -> Line:
+    """An object with "prompt" (a string) or "messages" (a list).
+
+    Its record keeps all of its fields; those with the name of a field that we write go into an object "input". A line
+    that is no object is kept there as it is.
+    """
     try:
         entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise PromptError(f"This line is not JSON: {error}.") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        return Line(index, None, {"input": line}, PromptError(f"This line is not JSON: {error}."))
     if not isinstance(entry, dict):
-        raise PromptError('A line must be a JSON object such as {"prompt": "..."}.')
+        return Line(index, None, {"input": entry}, PromptError('A line must be an object such as {"prompt": "..."}.'))
+    taken = {name: value for name, value in entry.items() if name in _OWN}
+    kept = {name: value for name, value in entry.items() if name not in _OWN} | ({"input": taken} if taken else {})
     prompt = entry.get("prompt", entry.get("messages"))
     if prompt is None:
-        raise PromptError('A line must have "prompt" (a string) or "messages" (a list of role and content).')
-    return prompt, entry.get("id")
+        missing = PromptError('A line must have "prompt" (a string) or "messages" (a list of role and content).')
+        return Line(index, None, kept, missing)
+    return Line(index, prompt, kept)
 
 
 def summary(result: Result) -> dict[str, Any]:
-    """The figures of a result, as they stand in output files."""
-    return {
-        "finish_reason": result.finish_reason,
-        "steps": result.steps,
-        "forwards": result.forwards,
-        "tokens_per_forward": round(result.tokens_per_forward, 4),
-        "mean_confidence": round(result.mean_confidence, 6),
-    }
+    """The figures of a result as output files have them."""
+    figures = {**result.to_dict(), **result.usage}
+    figures["tokens_per_forward"] = round(result.tokens_per_forward, 4)
+    figures["mean_confidence"] = round(result.mean_confidence, 6)
+    return {name: figures[name] for name in _FIGURES}
 
 
-def trace_record(index: int, prompt: Any, result: Result) -> dict[str, Any]:
-    """One line of a trace file: canvas positions count from the start of the prompt."""
+def trace_record(index: int, prompt: Any, result: Result, sample: int | None = None) -> dict[str, Any]:
+    """One line of a trace file; canvas positions count from the start of the prompt."""
     return {
         "index": index,
+        **({} if sample is None else {"sample": sample}),
         "prompt": prompt,
         "text": result.text,
         "token_ids": result.token_ids,
@@ -53,45 +88,55 @@ def trace_record(index: int, prompt: Any, result: Result) -> dict[str, Any]:
 
 
 class BatchWriter:
-    """Writes one record per prompt, in the order they are done, each flushed at once; counts the failures."""
+    """Writes one record per line as it is done; counts them and the failures.
 
-    def __init__(self, output: Output, trace: Output | None) -> None:
-        self._output, self._trace = output, trace
-        self.done = self.failed = 0
-
-    def result(self, index: int, prompt: Any, identity: Any, result: Result) -> None:
-        self._write({"prompt": prompt, "text": result.text, **summary(result)}, index, identity)
-        if self._trace is not None:
-            self._trace.write_json(trace_record(index, prompt, result))
-
-    def error(self, index: int, identity: Any, error: SoarError) -> None:
-        self.failed += 1
-        self._write({"error": {"type": type(error).__name__, "message": str(error)}}, index, identity)
-
-    def _write(self, record: dict[str, Any], index: int, identity: Any) -> None:
-        self.done += 1
-        named = {} if identity is None else {"id": identity}
-        self._output.write_json({"index": index, **named, **record})
-
-
-def run_batch(lm: LM, lines: Sequence[str], writer: BatchWriter, decoding: dict[str, Any]) -> Iterator[Result | None]:
-    """Decode every line and write its record; a line that is bad or fails gets an error record and the others go on.
-
-    Yields once per line when its record is written: the result, or None for an error.
+    The trace comes first, so that a line with a record has its trace, too, whenever the run is interrupted.
     """
-    prompts: list[tuple[int, Any, Any]] = []
-    for index, line in enumerate(lines):
-        try:
-            prompt, identity = parse_line(line)
-            prompts.append((index, prompt, identity))
-        except PromptError as error:
-            writer.error(index, None, error)
-            yield None
-    for place, outcome in lm.generate_as_completed((prompt for _, prompt, _ in prompts), **decoding):
-        index, prompt, identity = prompts[place]
-        if isinstance(outcome, SoarError):
-            writer.error(index, identity, outcome)
-            yield None
+
+    def __init__(self, output: Output, trace: Output | None, done: int = 0, failed: int = 0) -> None:
+        self._output, self._trace = output, trace
+        self.done, self.failed = done, failed
+
+    def result(self, line: Line, outcome: Result | list[Result]) -> None:
+        """The record of one text, or of several as ``choices``."""
+        if isinstance(outcome, list):
+            for sample, result in enumerate(outcome):
+                self._write_trace(line, result, sample)
+            record: dict[str, Any] = {"choices": [{"text": one.text, **summary(one)} for one in outcome]}
         else:
-            writer.result(index, prompt, identity, outcome)
-            yield outcome
+            self._write_trace(line, outcome, None)
+            record = {"text": outcome.text, **summary(outcome)}
+        self._write(line, record)
+
+    def error(self, line: Line, error: SoarError) -> None:
+        self.failed += 1
+        self._write(line, {"error": {"type": type(error).__name__, "message": str(error)}})
+
+    def _write(self, line: Line, record: dict[str, Any]) -> None:
+        self.done += 1
+        self._output.write_json({"index": line.index, **line.kept, **record})
+
+    def _write_trace(self, line: Line, result: Result, sample: int | None) -> None:
+        if self._trace is not None:
+            self._trace.write_json(trace_record(line.index, line.prompt, result, sample))
+
+
+def run_batch(
+    lm: LM, lines: Sequence[Line], writer: BatchWriter, strategy: Strategy, n: int | None, options: dict[str, Any]
+) -> Iterator[list[Result]]:
+    """Decode every line and write its record; a line that is bad or fails gets an error record.
+
+    Yields the texts of each line once its record is written; none for an error.
+    """
+    for line in lines:
+        if line.error is not None:
+            writer.error(line, line.error)
+            yield []
+    good = [line for line in lines if line.error is None]
+    for place, outcome in lm.generate_as_completed((line.prompt for line in good), strategy, n=n, **options):
+        if isinstance(outcome, SoarError):
+            writer.error(good[place], outcome)
+            yield []
+        else:
+            writer.result(good[place], outcome)
+            yield outcome if isinstance(outcome, list) else [outcome]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 from rich.console import Console
 
 from soar_dlm import checks
+from soar_dlm.cli import completion
 from soar_dlm.cli import options as opt
+from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
@@ -17,14 +19,17 @@ from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
 
 
+@takes(loading=opt.LOADING)
 def evaluate(
+    *,
     model: opt.Model,
     task: Annotated[
         str,
         typer.Option(
             "--task",
             "-t",
-            help="humaneval, mbpp, gsm8k, humaneval_infilling, mini-gsm, mini-code, ...; separate several by commas.",
+            help="Names from 'soar tasks', or humaneval_infilling; separate several by commas.",
+            autocompletion=completion.tasks,
         ),
     ],
     output: Annotated[
@@ -32,7 +37,12 @@ def evaluate(
     ],
     strategy: Annotated[
         str,
-        typer.Option("--strategy", "-s", help="Names separated by commas. The others are compared with greedy."),
+        typer.Option(
+            "--strategy",
+            "-s",
+            help="Names separated by commas. The others are compared with greedy.",
+            autocompletion=completion.strategies,
+        ),
     ] = "greedy,adaptive,pbs,pbs-parallel,soar",
     length: Annotated[
         Optional[str],
@@ -51,13 +61,7 @@ def evaluate(
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
     allow_code_execution: AllowCode = False,
-    device: opt.Device = None,
-    dtype: opt.Dtype = None,
-    device_map: opt.DeviceMap = None,
-    revision: opt.Revision = None,
-    attn_implementation: opt.Attention = None,
-    mask_token_id: opt.MaskTokenId = None,
-    max_rows: opt.MaxRows = 32,
+    loading: dict[str, Any],
 ) -> None:
     """Measure the accuracy and speed of decoding methods on benchmarks.
 
@@ -80,15 +84,6 @@ def evaluate(
     names, lengths = listed(strategy), numbers_of(length or "", int)
     compared = [methods(names, lengths, one, protocol, presets, **settings) for one in tasks]
     problems = [problems_of(one, "test", limit) for one in tasks]
-    loading = opt.given(
-        device=device,
-        dtype=dtype,
-        device_map=device_map,
-        revision=revision,
-        attn_implementation=attn_implementation,
-        mask_token_id=mask_token_id,
-        max_rows=max_rows,
-    )
     lm = loaded(model, loading)
     for one, own, wanted in zip(tasks, problems, compared, strict=True):
         with bar(one.name, len(own) * len(wanted), console) as count:

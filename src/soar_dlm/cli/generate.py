@@ -13,54 +13,43 @@ import typer
 from rich.console import Console
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.batch import BatchWriter, run_batch, trace_record
+from soar_dlm.cli.batch import BatchWriter, Line, read_lines, run_batch, trace_record
 from soar_dlm.cli.files import Output, read_input
+from soar_dlm.cli.groups import takes
+from soar_dlm.cli.loading import import_library, loaded
+from soar_dlm.cli.method import Method
+from soar_dlm.cli.resume import Progress, progress_of
 from soar_dlm.cli.stats import Totals
-from soar_dlm.errors import SettingsError
+from soar_dlm.errors import PromptError, SettingsError
+from soar_dlm.options import GenerateOptions, make_options
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
+    from soar_dlm.search.strategy import Strategy
+
+SEPARATOR = "---"
+"""The line between several texts for one prompt."""
 
 
+@takes(loading=opt.LOADING, method=opt.METHOD, decoding=opt.GENERATE)
 def generate(
-    model: opt.Model,
+    *,
     prompt: Annotated[
-        Optional[str], typer.Argument(help="Text to continue; else --input, else standard input.")
+        Optional[str], typer.Argument(help="Text to continue. Default: --input, or standard input.")
     ] = None,
-    device: opt.Device = None,
-    dtype: opt.Dtype = None,
-    device_map: opt.DeviceMap = None,
-    revision: opt.Revision = None,
-    attn_implementation: opt.Attention = None,
-    mask_token_id: opt.MaskTokenId = None,
-    strategy: opt.StrategyName = None,
-    preset: opt.PresetFile = None,
-    beam: opt.Beam = None,
-    threshold: opt.Threshold = None,
-    metric: opt.Metric = None,
-    tokens_per_step: opt.TokensPerStep = None,
-    released: opt.Released = None,
-    settings: opt.ExtraSettings = None,
-    max_new_tokens: opt.MaxNewTokens = 128,
-    length: opt.StartLength = None,
-    block_length: opt.BlockLength = None,
-    temperature: opt.Temperature = 0.0,
-    top_p: opt.TopP = 1.0,
-    top_k: opt.TopK = None,
-    cfg_scale: opt.CfgScale = 0.0,
-    seed: opt.Seed = 0,
-    stop: opt.Stop = None,
-    suppress_tokens: opt.SuppressTokens = None,
-    early_exit: opt.EarlyExit = True,
-    chat: opt.Chat = False,
-    max_rows: opt.MaxRows = 32,
+    model: opt.Model,
+    decoding: dict[str, Any],
+    n: opt.Samples = None,
+    method: dict[str, Any],
     input_file: opt.InputFile = None,
     jsonl: opt.JsonLines = False,
     output: opt.OutputFile = None,
     overwrite: opt.Overwrite = False,
+    resume: opt.Resume = False,
     trace: opt.TraceFile = None,
     stats: opt.Stats = False,
     watch: opt.Watch = False,
+    loading: dict[str, Any],
 ) -> None:
     """Continue a prompt, or every prompt of a JSON-lines file.
 
@@ -68,87 +57,105 @@ def generate(
 
     Many prompts: [cyan]soar generate -m GSAI-ML/LLaDA-8B-Instruct --chat -i prompts.jsonl -o answers.jsonl[/cyan]
     """
-    from soar_dlm.engine.settings import EngineSettings
-    from soar_dlm.lm import load
-    from soar_dlm.presets import named_or_preset
-
     many = jsonl or (input_file is not None and input_file.suffix == ".jsonl")
-    if many and watch:
-        raise SettingsError("--watch shows one prompt; leave it out for JSON lines.")
-    chosen = named_or_preset(
-        strategy,
-        preset,
-        **opt.given(beam=beam, threshold=threshold, metric=metric, tokens_per_step=tokens_per_step, released=released),
-        **opt.extra_settings(settings),
-    )
-    decoding: dict[str, Any] = {
-        "strategy": chosen,
-        "max_new_tokens": max_new_tokens,
-        "length": length,
-        "block_length": block_length,
-        "temperature": temperature,
-        "top_p": top_p,
-        "top_k": top_k,
-        "cfg_scale": cfg_scale,
-        "seed": seed,
-        "stop": stop or (),
-        "suppress_tokens": suppress_tokens or (),
-        "early_exit": early_exit,
-        "chat": chat,
-    }
-    engine = EngineSettings(max_rows=max_rows)
-    source = _source(prompt, input_file, jsonl)
-    writes = Output(output, overwrite)
-    traces = Output(trace, overwrite) if trace is not None else None
-    loading = opt.given(
-        device_map=device_map,
-        revision=revision,
-        attn_implementation=attn_implementation,
-        mask_token_id=mask_token_id,
-    )
-    lm = load(model, device, dtype, engine=engine, **loading)
+    _check_combination(many, watch, n, resume, overwrite, output)
+    make_options(GenerateOptions, decoding)
+    source = _source(prompt, input_file, jsonl, many)
+    decoding["trace"] = trace is not None
     totals = Totals() if stats else None
-    if many:
-        _many(lm, source, BatchWriter(writes, traces), decoding, totals)
+    if not many:
+        target, traces = Output(output, overwrite=overwrite), _traces(trace, overwrite=overwrite)
+        lm, strategy = _ready(model, loading, method)
+        _one(lm, strategy, source, target, traces, n, decoding, totals, watch)
+        return
+    lines, found = read_lines(source), Progress()
+    if not lines:
+        raise PromptError("The input has no prompts; write one JSON object per line.")
+    if resume:
+        assert output is not None
+        found = progress_of(output, trace, lines)
+        target, traces = Output(output, keep=found.output_bytes), _traces(trace, keep=found.trace_bytes)
     else:
-        _one(lm, source, writes, traces, decoding, totals, watch)
+        target = Output(output, overwrite=overwrite, resumable=True)
+        traces = _traces(trace, overwrite=overwrite, resumable=True)
+    left = [line for line in lines if line.index not in found.done]
+    writer = BatchWriter(target, traces, len(found.done), found.failed)
+    lm, strategy = _ready(model, loading, method)
+    _many(lm, strategy, left, writer, n, decoding, totals)
+
+
+def _check_combination(
+    many: bool, watch: bool, n: int | None, resume: bool, overwrite: bool, output: Path | None
+) -> None:
+    if watch and (many or n is not None):
+        raise SettingsError("--watch shows one text; leave it out with JSON lines and with --n.")
+    if resume and (not many or output is None or str(output) == "-"):
+        raise SettingsError("--resume continues a run from JSON lines (--input) to a file (--output); give both.")
+    if resume and overwrite:
+        raise SettingsError("--resume keeps what is in the output and --overwrite replaces it; choose one.")
+
+
+def _traces(path: Path | None, **how: Any) -> Output | None:
+    return None if path is None else Output(path, **how)
+
+
+def _ready(model: str, loading: dict[str, Any], method: dict[str, Any]) -> tuple[LM, Strategy]:
+    import_library()
+    chosen = Method(method)
+    lm = loaded(model, loading)
+    return lm, chosen.strategy(lm)
 
 
 def _one(
     lm: LM,
+    strategy: Strategy,
     prompt: str,
     output: Output,
     trace: Output | None,
+    n: int | None,
     decoding: dict[str, Any],
     totals: Totals | None,
     watch: bool,
 ) -> None:
     console = Console(stderr=True)
-    started = time.perf_counter()
+    started, shown = time.perf_counter(), False
     if watch:
-        from soar_dlm.cli.watch import show
+        from soar_dlm.cli.watch import show, shown_on
 
-        result = show(lm, lm.stream(prompt, **decoding), console)
+        results = [show(lm, lm.stream(prompt, strategy, **decoding), strategy, console)]
+        shown = output.is_stdout and shown_on(console)
     else:
-        result = lm.generate(prompt, **decoding)
+        found: Any = lm.generate(prompt, strategy, **decoding, **opt.given(n=n))
+        results = found if isinstance(found, list) else [found]
     seconds = time.perf_counter() - started
-    output.write(result.text)
-    if trace is not None:
-        trace.write_json(trace_record(0, prompt, result))
+    if not shown:
+        output.write(f"\n{SEPARATOR}\n".join(result.text for result in results))
+    for sample, result in enumerate(results):
+        if trace is not None:
+            trace.write_json(trace_record(0, prompt, result, None if n is None else sample))
+        if totals is not None:
+            totals.add(result)
     if totals is not None:
-        totals.add(result)
         console.print(totals.table(seconds))
 
 
-def _many(lm: LM, source: str, writer: BatchWriter, decoding: dict[str, Any], totals: Totals | None) -> None:
-    console = Console(stderr=True)
-    lines = [line for line in source.split("\n") if line.strip()]
+def _many(
+    lm: LM,
+    strategy: Strategy,
+    lines: list[Line],
+    writer: BatchWriter,
+    n: int | None,
+    decoding: dict[str, Any],
+    totals: Totals | None,
+) -> None:
+    console = Console(stderr=True, highlight=False)
     started = time.perf_counter()
-    with _progress(console, len(lines)) as advance:
-        for result in run_batch(lm, lines, writer, decoding):
+    with _bar(console, writer.done, writer.done + len(lines)) as advance:
+        for results in run_batch(lm, lines, writer, strategy, n, decoding):
             advance()
-            if totals is not None and result is not None:
-                totals.add(result)
+            if totals is not None:
+                for result in results:
+                    totals.add(result)
     if totals is not None:
         console.print(totals.table(time.perf_counter() - started))
     if writer.failed:
@@ -157,16 +164,17 @@ def _many(lm: LM, source: str, writer: BatchWriter, decoding: dict[str, Any], to
 
 
 @contextmanager
-def _progress(console: Console, total: int) -> Iterator[Callable[[], None]]:
+def _bar(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("decoding", total=total)
+        task = bar.add_task("decoding", total=total, completed=done)
         yield lambda: bar.advance(task)
 
 
-def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> str:
+def _source(prompt: str | None, input_file: Path | None, jsonl: bool, many: bool) -> str:
+    """What to decode: a prompt, or JSON lines."""
     if prompt is not None and input_file is not None:
         raise SettingsError("Give the prompt as an argument or in a file with --input, not both.")
     if prompt is not None and jsonl:
@@ -175,4 +183,9 @@ def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> str:
         return prompt
     if input_file is None and sys.stdin.isatty():
         raise SettingsError("There is no prompt. Give one as an argument, with --input FILE, or on standard input.")
-    return read_input(input_file or Path("-")).removesuffix("\n")
+    path = input_file or Path("-")
+    text = read_input(path).removesuffix("\n")
+    if not many and not text.strip():
+        name = "Standard input" if str(path) == "-" else str(path)
+        raise PromptError(f'{name} is empty. Give it some text to continue, or the argument "" for an empty prompt.')
+    return text

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Optional
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Optional, TextIO
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from soar_dlm import __version__
+from soar_dlm.cli.chat import chat
 from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
+from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep, tune
 from soar_dlm.cli.table import table
+from soar_dlm.cli.tasks import tasks
 from soar_dlm.cli.train import train
 from soar_dlm.errors import SoarError
 
@@ -25,14 +33,15 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(generate)
-app.command()(infill)
-app.command()(models)
-app.command()(train)
-app.command("eval")(evaluate)
-app.command()(table)
-app.command()(sweep)
-app.command()(tune)
+_COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Write": {"generate": generate, "chat": chat, "infill": infill},
+    "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
+    "Train": {"train": train},
+    "Look up": {"models": models, "strategies": strategies, "tasks": tasks},
+}
+for panel, commands in _COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
 
 
 def _version(wanted: bool) -> None:
@@ -44,18 +53,44 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        Optional[bool], typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+        Optional[bool],
+        typer.Option("--version", "-V", help="Show the version and exit.", callback=_version, is_eager=True),
     ] = None,
 ) -> None:
     pass
 
 
+def say(word: str, message: str, style: str) -> None:
+    """``word: message`` on standard error; the word has a colour in a terminal that shows colours."""
+    text = Text.assemble((f"{word}:", style), " ", message)
+    Console(stderr=True, highlight=False).print(text, soft_wrap=True)
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+_show_foreign_warning = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings are sentences for the user, who need not know which line of the source they come from."""
+    if filename.startswith(_PACKAGE):
+        say("warning", str(message), "bold yellow")
+    else:
+        _show_foreign_warning(message, category, filename, lineno, file, line)
+
+
 def main() -> None:
+    warnings.showwarning = _show_warning
     try:
         app()
     except SoarError as error:
-        typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        typer.echo(str(error), err=True)
+        say("error", str(error), "bold red")
         sys.exit(1)
 
 

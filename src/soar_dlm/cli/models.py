@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
+from soar_dlm.cli.listing import AsJson
 from soar_dlm.models.embedded import EMBEDDED
 from soar_dlm.models.families import FAMILIES
 
 
-def models(
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
-) -> None:
+def models(as_json: AsJson = False) -> None:
     """List the models and model families that can be loaded."""
     if as_json:
         families = [{"family": f.name, "title": f.title, "examples": list(f.examples)} for f in FAMILIES]
@@ -23,11 +22,13 @@ def models(
         return
     console = Console(highlight=False)
     console.print("Embedded models, nothing to download:", style="bold")
+    table = Table.grid(padding=(0, 2))
     for name, model in EMBEDDED.items():
-        console.print(f"  [cyan]{name}[/cyan]  {model.about}")
+        table.add_row("", f"[cyan]{name}[/cyan]", model.about)
+    console.print(table)
     console.print("\nFamilies, by Hub id or local folder:", style="bold")
     for family in FAMILIES:
-        console.print(f"  {family.title}; default threshold {family.thresholds['probability']:g}")
+        console.print(f"  {family.title}")
         for example in family.examples:
             console.print(f"    [cyan]{example}[/cyan]")
     console.print('\nUse one with: soar generate --model NAME "your prompt"')

@@ -1,16 +1,18 @@
-"""The options that commands share, each said once."""
+"""The options that commands share, each written once. Those of a request come from :mod:`soar_dlm.options`."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from soar_dlm.errors import SettingsError
+from soar_dlm.cli import completion
+from soar_dlm.cli.groups import group, group_of
+from soar_dlm.options import GenerateOptions, InfillOptions
 
-_MODEL, _STRATEGY, _DECODING, _FILES = "Model", "Strategy", "Decoding", "Input and output"
+_MODEL, _LOADING, _STRATEGY = "Model", "Loading the model", "Strategy"
+_DECODING, _FILES = "Decoding", "Input and output"
 
 
 def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
@@ -18,88 +20,93 @@ def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
 
 
 Model = Annotated[
-    str, _option(_MODEL, "Hub id, folder or embedded name; see 'soar models'.", "--model", "-m", envvar="SOAR_MODEL")
+    str,
+    _option(
+        _MODEL,
+        "Hub id, folder or embedded name; see 'soar models'.",
+        "--model",
+        "-m",
+        envvar="SOAR_MODEL",
+        autocompletion=completion.models,
+    ),
 ]
-Device = Annotated[Optional[str], _option(_MODEL, "cpu, cuda, cuda:1, mps; default: the first accelerator.")]
+Device = Annotated[Optional[str], _option(_LOADING, "cpu, cuda, cuda:1, mps. Default: the first accelerator.")]
 Dtype = Annotated[
-    Optional[str], _option(_MODEL, "float32, bfloat16, float16 or auto; default: float32 on CPU, else as stored.")
+    Optional[str], _option(_LOADING, "float32, bfloat16, float16 or auto. Default: float32 on a CPU, else as stored.")
 ]
 DeviceMap = Annotated[
-    Optional[str], _option(_MODEL, "Spread the model over devices, such as 'auto' (needs the extra 'accelerate').")
+    Optional[str], _option(_LOADING, "Spread the model over devices, such as 'auto' (needs the extra 'accelerate').")
 ]
 Attention = Annotated[
-    Optional[str], _option(_MODEL, "eager, sdpa, flash_attention_2, ...; default: transformers' choice.")
+    Optional[str], _option(_LOADING, "eager, sdpa, flash_attention_2, ... Default: transformers' choice.")
 ]
-MaskTokenId = Annotated[Optional[int], _option(_MODEL, "For a checkpoint that does not name its mask token.")]
-Revision = Annotated[Optional[str], _option(_MODEL, "Branch, tag or commit of a Hub model.")]
+MaskTokenId = Annotated[Optional[int], _option(_LOADING, "For a checkpoint that does not name its mask token.")]
+Revision = Annotated[Optional[str], _option(_LOADING, "Branch, tag or commit of a Hub model.")]
+Token = Annotated[Optional[str], _option(_LOADING, "Access token for the Hub.")]
+CacheDir = Annotated[Optional[Path], _option(_LOADING, "Folder for downloads. Default: the Hub's cache.")]
+LocalFilesOnly = Annotated[Optional[bool], _option(_LOADING, "Download nothing.", "--local-files-only")]
+MaxRows = Annotated[
+    Optional[int], _option(_LOADING, "The most candidates in one forward; fewer need less memory. Default: 32.")
+]
 
 StrategyName = Annotated[
     Optional[str],
     _option(
         _STRATEGY,
-        "greedy, adaptive, pbs, pbs-parallel, soar (default), soar-llada, soar-dream, or an installed one.",
+        "How to decode; see 'soar strategies'. Default: the checkpoint's own choice, else soar.",
         "--strategy",
         "-s",
+        autocompletion=completion.strategies,
     ),
 ]
-PresetFile = Annotated[Optional[Path], _option(_STRATEGY, "Strategy and settings from a file of 'soar tune'.")]
+PresetFile = Annotated[Optional[Path], _option(_STRATEGY, "Strategy and settings from a file written by 'soar tune'.")]
 Beam = Annotated[Optional[int], _option(_STRATEGY, "Candidates kept (pbs, soar).")]
 Threshold = Annotated[
     Optional[float],
-    _option(
-        _STRATEGY, "Commit every position above this confidence (adaptive, soar); default: the paper's for the model."
-    ),
+    _option(_STRATEGY, "Commit every position above this confidence (adaptive, soar). Default: the model's."),
 ]
-Metric = Annotated[Optional[str], _option(_STRATEGY, "probability, margin or neg_entropy.")]
+Metric = Annotated[
+    Optional[str],
+    _option(_STRATEGY, "probability, margin, neg_entropy, or an installed one.", autocompletion=completion.metrics),
+]
 TokensPerStep = Annotated[Optional[int], _option(_STRATEGY, "Positions per step (greedy, pbs).")]
 Released = Annotated[
     Optional[str], _option(_STRATEGY, "Follow the authors' released code for 'llada' or 'dream' (soar).")
 ]
 ExtraSettings = Annotated[
     Optional[list[str]],
-    _option(_STRATEGY, "Any other setting of an installed strategy; repeatable.", "--set", metavar="NAME=VALUE"),
+    _option(_STRATEGY, "Any other setting of the strategy; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
 
-MaxNewTokens = Annotated[int, _option(_DECODING, "Length of the canvas.", "--max-new-tokens", "-n")]
-BlockLength = Annotated[
-    Optional[int], _option(_DECODING, "Fill blocks of this length from left to right; default: the whole canvas.")
-]
-Temperature = Annotated[float, _option(_DECODING, "0 takes the most likely token.")]
-TopP = Annotated[float, _option(_DECODING, "Sample from the fewest tokens that reach this probability.")]
-TopK = Annotated[Optional[int], _option(_DECODING, "Sample from this many tokens.")]
-CfgScale = Annotated[float, _option(_DECODING, "Classifier-free guidance; 0 is off.")]
-Seed = Annotated[int, _option(_DECODING, "Where sampling starts.")]
-Stop = Annotated[
-    Optional[list[str]], _option(_DECODING, "End the text before this string; repeatable.", metavar="TEXT")
-]
-SuppressTokens = Annotated[
-    Optional[list[int]],
-    _option(_DECODING, "Never predict this token id; repeatable.", "--suppress-token", metavar="ID"),
-]
-EarlyExit = Annotated[
-    bool,
-    _option(
-        _DECODING,
-        "Stop once the text has ended, or decode the full canvas as in the paper.",
-        "--early-exit/--no-early-exit",
-    ),
-]
-StartLength = Annotated[
-    Optional[int],
-    _option(
-        _DECODING,
-        "Start with so many masks, which the model changes up to --max-new-tokens (with expand and delete tokens).",
-        "--length",
-    ),
-]
-Length = Annotated[int, _option(_DECODING, "Masks a blank starts with, unless it says so itself.", "--length", "-n")]
-MaxLength = Annotated[
-    Optional[int],
-    _option(_DECODING, "The most a blank may grow to (models with expand and delete tokens); default: 64."),
-]
-Fixed = Annotated[bool, _option(_DECODING, "Keep the length of blanks, even if the model could change it.", "--fixed")]
-Chat = Annotated[bool, _option(_DECODING, "Put the prompt into the model's chat template.", "--chat")]
-MaxRows = Annotated[int, _option(_DECODING, "Candidates decoded together.")]
+LOADING = group(
+    device=Device,
+    dtype=Dtype,
+    device_map=DeviceMap,
+    revision=Revision,
+    attn_implementation=Attention,
+    mask_token_id=MaskTokenId,
+    token=Token,
+    cache_dir=CacheDir,
+    local_files_only=LocalFilesOnly,
+    max_rows=MaxRows,
+)
+"""How a model is loaded and run."""
+
+METHOD = group(
+    strategy=StrategyName,
+    preset=PresetFile,
+    beam=Beam,
+    threshold=Threshold,
+    metric=Metric,
+    tokens_per_step=TokensPerStep,
+    released=Released,
+    settings=ExtraSettings,
+)
+"""Which strategy decodes, with which settings."""
+
+GENERATE = group_of(GenerateOptions, _DECODING)
+INFILL = group_of(InfillOptions, _DECODING)
+CHAT = group_of(GenerateOptions, _DECODING, without=("chat", "length", "truncate_prompt", "add_special_tokens"))
 
 InputFile = Annotated[
     Optional[Path],
@@ -107,29 +114,21 @@ InputFile = Annotated[
 ]
 JsonLines = Annotated[
     bool,
-    _option(_FILES, 'Input is JSON lines: {"prompt": ...} or {"messages": [...]}, maybe with "id".', "--jsonl"),
+    _option(_FILES, 'The input is JSON lines with {"prompt": ...} or {"messages": [...]}.', "--jsonl"),
 ]
 OutputFile = Annotated[Optional[Path], _option(_FILES, "Write here instead of standard output.", "--output", "-o")]
 Overwrite = Annotated[bool, _option(_FILES, "Replace output and trace files that exist.", "--overwrite")]
+Resume = Annotated[
+    bool, _option(_FILES, "Continue an output file that was interrupted: decode only what it lacks.", "--resume")
+]
 TraceFile = Annotated[Optional[Path], _option(_FILES, "Write every step of the search as JSON lines.", "--trace")]
 Stats = Annotated[bool, _option(_FILES, "Show steps, forwards, confidence and speed.", "--stats")]
-Watch = Annotated[bool, _option(_FILES, "Show the canvas filling, coloured by confidence.", "--watch", "-w")]
+Watch = Annotated[bool, _option(_FILES, "Show the canvas as it fills, coloured by confidence.", "--watch", "-w")]
+Samples = Annotated[Optional[int], _option(_DECODING, "Texts per prompt; needs --temperature.", "--n", metavar="<int>")]
+
+Seed = Annotated[int, _option(_DECODING, "Seed of sampling.")]
 
 
 def given(**settings: Any) -> dict[str, Any]:
     """The settings that were given on the command line."""
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def extra_settings(settings: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE pairs; numbers, booleans and null are read as JSON, anything else is a string."""
-    extra: dict[str, Any] = {}
-    for setting in settings or ():
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise SettingsError(f"--set takes NAME=VALUE, not {setting!r}.")
-        try:
-            extra[name] = json.loads(value)
-        except json.JSONDecodeError:
-            extra[name] = value
-    return extra

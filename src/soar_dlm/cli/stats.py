@@ -14,13 +14,13 @@ class Totals:
     """Sums over results, so that a long run keeps no result in memory."""
 
     def __init__(self) -> None:
-        self.prompts = self.steps = self.forwards = 0
+        self.texts = self.steps = self.forwards = 0
         self.tokens = self.confidence = 0.0
         self.reasons: set[str] = set()
 
     def add(self, result: Result) -> None:
         committed = result.tokens_per_forward * result.forwards
-        self.prompts += 1
+        self.texts += 1
         self.steps += result.steps
         self.forwards += result.forwards
         self.tokens += committed
@@ -30,7 +30,7 @@ class Totals:
     def table(self, seconds: float) -> Table:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), style="dim")
         rows = {
-            "prompts": f"{self.prompts}",
+            "texts": f"{self.texts}",
             "steps": f"{self.steps}",
             "forwards": f"{self.forwards}",
             "tokens per forward": f"{self.tokens / max(self.forwards, 1):.2f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from soar_dlm import checks
+from soar_dlm.cli import completion
 from soar_dlm.cli import options as opt
+from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import numbers_of
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from soar_dlm.tasks.problem import Split
 
 
+@takes(loading=opt.LOADING)
 def sweep(
+    *,
     model: opt.Model,
-    task: Annotated[str, typer.Option("--task", "-t", help="The task to measure on.")],
+    task: Annotated[str, typer.Option("--task", "-t", help="The task to measure on.", autocompletion=completion.tasks)],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the results. A run that was interrupted there resumes.")
     ],
@@ -47,10 +51,7 @@ def sweep(
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
     allow_code_execution: AllowCode = False,
-    device: opt.Device = None,
-    dtype: opt.Dtype = None,
-    max_rows: opt.MaxRows = 32,
-    revision: opt.Revision = None,
+    loading: dict[str, Any],
 ) -> None:
     """Measure SOAR over thresholds and beam sizes: the paper's Figures 4 and 5.
 
@@ -78,7 +79,7 @@ def sweep(
     compared = sweep_methods(points, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
     problems = problems_of(chosen, split, limit)
-    lm = loaded(model, opt.given(device=device, dtype=dtype, revision=revision, max_rows=max_rows))
+    lm = loaded(model, loading)
     with bar(chosen.name, len(problems) * len(compared), console) as count:
         compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count)
     found = ResultFolder(output).read()

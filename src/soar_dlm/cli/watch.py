@@ -1,91 +1,91 @@
-"""A canvas that fills before your eyes, each token coloured by how sure the model was of it."""
+"""``--watch``: the canvas as it fills, each token coloured by how sure the model was of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from soar_dlm.cli.canvas import Drawing, Palette, Pieces, Window, folded, joined
+
 if TYPE_CHECKING:
-    from soar_dlm.engine.trace import StepRecord
     from soar_dlm.lm import LM
     from soar_dlm.results import Event, Result
+    from soar_dlm.search.confidence import Metric
+    from soar_dlm.search.strategy import Strategy
+
+_FRAME = 3
+"""Lines below the canvas: which part is in view, the figures and the legend."""
 
 
-class BeamConfidence:
-    """The confidence of every committed token of every candidate, followed from beam to beam."""
+def show(
+    lm: LM, events: Iterator[Event], strategy: Strategy, console: Console, around: Sequence[str] = ("", "")
+) -> Result:
+    """Show the events as they come, and return the result of the last.
 
-    def __init__(self) -> None:
-        self._beam: list[dict[int, float]] = [{}]
-
-    def follow(self, record: StepRecord) -> dict[int, float]:
-        """Canvas position -> confidence for the best candidate after this step."""
-        self._beam = [entry.follow(self._beam[entry.origin]) for entry in record.beam]
-        return self._beam[0]
-
-
-def colour(share: float) -> str:
-    """Red for 0, yellow for one half, green for 1."""
-    share = min(max(share, 0.0), 1.0)
-    red, green = (220, int(60 + 280 * share)) if share < 0.5 else (int(220 - 300 * (share - 0.5)), 200)
-    return f"rgb({red},{green},70)"
-
-
-def as_share(confidence: float) -> float:
-    """Confidence on a scale from 0 to 1, whatever the metric (negative entropy is at most 0)."""
-    return confidence if confidence > 0 else 2.0**confidence
-
-
-def canvas(event: Event, pieces: list[str], confidence: dict[int, float], around: Sequence[str] = ("", "")) -> Text:
-    """The generated part: masked places as dim blocks, tokens in the colour of their confidence.
-
-    ``around`` is the text before, between and behind the blanks.
+    1. A canvas that is taller than the terminal is seen through a window that follows the changes.
+    2. When decoding is done the window makes room for the whole text, printed once.
+    3. Without a terminal nothing is shown.
     """
-    text = Text(around[0], style="dim")
-    for blank, behind in enumerate(around[1:]):
-        for place, piece, masked, number in zip(event.positions, pieces, event.masked, event.blanks, strict=True):
-            if number != blank:
-                continue
-            if masked:
-                text.append("░", style="not dim bright_black")
-            elif place in confidence:
-                text.append(piece, style=f"not dim {colour(as_share(confidence[place]))}")
-            else:
-                text.append("·", style="not dim bright_black")  # filled in by an early exit
-        text.append(behind)
-    return text
+    from soar_dlm.search.metrics import get_metric
+
+    palette = Palette(console)
+    share = as_share(get_metric(strategy.metric))
+    drawing = Drawing(palette, pieces_of(lm), lm.end_token_ids, share, around)
+    window, last = Window(), None
+    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+        for last in events:
+            if console.is_terminal:
+                live.update(frame(drawing, last, window, palette, console), refresh=True)
+    assert last is not None
+    assert last.result is not None
+    if console.is_terminal:
+        console.print(joined(drawing.final(last, pieces_of(lm, special=False))), soft_wrap=True)
+        console.print(Group(Text(), figures(last), palette.legend()))
+    return last.result
 
 
-def footer(event: Event) -> Text:
-    left = sum(event.masked)
+def pieces_of(lm: LM, special: bool = True) -> Pieces:
+    """The model's tokens as text, with or without special tokens."""
+    return Pieces(lambda ids: str(lm.tokenizer.decode(ids, skip_special_tokens=not special)))
+
+
+def shown_on(console: Console) -> bool:
+    """Whether standard output is the terminal that :func:`show` has already shown the text on."""
+    return console.is_terminal and sys.stdout.isatty()
+
+
+def as_share(metric: Metric) -> Callable[[float], float]:
+    """Confidences of a metric on a scale from 0 to 1; negative entropy e becomes exp(e)."""
+    if math.isinf(metric.low):
+        return lambda confidence: math.exp(min(confidence - metric.high, 0.0))
+    return lambda confidence: (confidence - metric.low) / (metric.high - metric.low)
+
+
+def frame(drawing: Drawing, event: Event, window: Window, palette: Palette, console: Console) -> Group:
+    """The part of the canvas in view with its figures, never taller than the terminal."""
+    lines, fresh = folded(drawing.cells(event), console.width - 1)  # terminals differ by a column in some characters
+    height = max(console.height - _FRAME - 1, 1)
+    top = window.top(len(lines), fresh, height)
+    view = lines[top : top + height]
+    part = f"[lines {top + 1} to {top + len(view)} of {len(lines)}]" if len(lines) > height else ""
+    below = [Text(part), figures(event), palette.legend()]
+    for line in below:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*view, *below)
+
+
+def figures(event: Event) -> Text:
+    """Steps, forwards, the beam and what is still masked, on one line."""
     record = event.record
-    mode = record.beam[0].mode if record is not None else "done"
-    width = len(record.beam) if record is not None else 0
-    sizes = record.beam[0].sizes if record is not None else ()
-    edits = "".join(f"  {name} {sizes.count(size)}" for name, size in (("expand", 2), ("delete", 0)) if size in sizes)
-    text = Text(
-        f"step {event.step}  forwards {event.forwards}  beam {width}  {mode:<8}  {left} masked{edits}   ", style="dim"
-    )
-    text.append("unsure ", style=colour(0.2))
-    text.append("▇▇ ", style=colour(0.5))
-    text.append("sure", style=colour(1.0))
-    return text
-
-
-def show(lm: LM, events: Iterator[Event], console: Console, around: Sequence[str] = ("", "")) -> Result:
-    """Show the events as they come and return the result of the last."""
-    confidence: dict[int, float] = {}
-    beam = BeamConfidence()
-    result = None
-    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        for event in events:
-            if event.record is not None:
-                confidence = beam.follow(event.record)
-            body = canvas(event, lm.pieces(event.token_ids), confidence, around)
-            live.update(Group(body, Text(), footer(event)), refresh=True)
-            result = event.result
-    assert result is not None
-    return result
+    parts = [f"step {event.step}", f"forwards {event.forwards}"]
+    if record is not None:
+        sizes = record.beam[0].sizes
+        parts += [f"beam {len(record.beam)}", f"{record.beam[0].mode:<8}"]
+        parts += [f"{name} {sizes.count(size)}" for name, size in (("expand", 2), ("delete", 0)) if size in sizes]
+    return Text("  ".join([*parts, f"{sum(event.masked)} masked"]))

@@ -61,6 +61,11 @@ def merge_adapter(adapter: Adapter, family: Family, model: Any) -> None:
         import peft
     except ImportError as error:
         raise MissingExtra("peft", "peft", "Loading an adapter") from error
+    if any(weight.is_meta for weight in model.parameters()):
+        raise CheckpointError(
+            f"The adapter {adapter.name!r} cannot be merged into a base model that is partly offloaded. Choose a "
+            "device_map without offloading, or merge the adapter with PEFT and load the merged model."
+        )
     weights = load_file(adapter.folder / WEIGHTS)
     tree = _published_tree(family, model) if _has_published_names(family, weights) else model
     try:

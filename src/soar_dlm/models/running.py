@@ -183,7 +183,6 @@ def _without_backbone(model: Any) -> Any:
     rest = copy.copy(model)
     rest._modules = {**model._modules, model.base_model_prefix: _GivenStates()}
     rest.__dict__.pop("forward", None)
-    rest._compiled_call_impl = None
     return rest
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.registry import Registry
-from soar_dlm.search.position_beam import PositionBeam
-from soar_dlm.search.soar import Soar
-from soar_dlm.search.strategy import Strategy
 
-pbs_parallel = partial(PositionBeam, tokens_per_step=2)
-soar_llada = partial(Soar, released="llada")
-soar_dream = partial(Soar, released="dream")
+if TYPE_CHECKING:
+    from soar_dlm.search.strategy import Strategy
 
 STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
     "strategy",
@@ -24,16 +20,18 @@ STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
         "greedy": "soar_dlm.search.greedy:Greedy",
         "adaptive": "soar_dlm.search.adaptive_parallel:AdaptiveParallel",
         "pbs": "soar_dlm.search.position_beam:PositionBeam",
-        "pbs-parallel": "soar_dlm.search.catalogue:pbs_parallel",
+        "pbs-parallel": "soar_dlm.search.variants:pbs_parallel",
         "soar": "soar_dlm.search.soar:Soar",
-        "soar-llada": "soar_dlm.search.catalogue:soar_llada",
-        "soar-dream": "soar_dlm.search.catalogue:soar_dream",
+        "soar-llada": "soar_dlm.search.variants:soar_llada",
+        "soar-dream": "soar_dlm.search.variants:soar_dream",
     },
 )
 
 
 def make_strategy(name: str, **settings: Any) -> Strategy:
     """The strategy registered as ``name`` with these settings; a setting it does not have is refused."""
+    from soar_dlm.search.strategy import Strategy
+
     factory = STRATEGIES.get(name)
     kind = factory.func if isinstance(factory, partial) else factory
     known = [field.name for field in fields(kind)] if is_dataclass(kind) else []
@@ -48,8 +46,10 @@ def make_strategy(name: str, **settings: Any) -> Strategy:
 
 def as_strategy(strategy: Strategy | str | None) -> Strategy:
     """A strategy given as an object, by name, or left out (SOAR as in the paper)."""
+    from soar_dlm.search.strategy import Strategy
+
     if strategy is None:
-        return Soar()
+        return make_strategy("soar")
     if isinstance(strategy, str):
         return make_strategy(strategy)
     if not isinstance(strategy, Strategy):

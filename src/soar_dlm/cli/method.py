@@ -1,0 +1,74 @@
+"""The strategy that a user chose: by name, from a preset file, or the model's own with some settings changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from soar_dlm.errors import SettingsError
+
+if TYPE_CHECKING:
+    from soar_dlm.lm import LM
+    from soar_dlm.search.strategy import Strategy
+
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+class Method:
+    """The options of the group ``METHOD``.
+
+    What can be checked without a model is checked at once, so that a typing mistake does not wait for the weights.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._own = {name: value for name, value in given.items() if name not in ("strategy", "preset", "settings")}
+        self._pairs: dict[str, str] = dict(_pair(text) for text in given.get("settings", ()))
+        self._name: str | None = given.get("strategy")
+        self._chosen: Strategy | None = None
+        if "preset" in given:
+            from soar_dlm.presets import read_preset
+
+            if self._name is not None:
+                raise SettingsError("A preset names its strategy; give one or the other.")
+            preset = read_preset(given["preset"])
+            self._chosen = preset.make(**self._settings(preset.strategy))
+        elif self._name is not None:
+            from soar_dlm.search.catalogue import make_strategy
+
+            self._chosen = make_strategy(self._name, **self._settings(self._name))
+
+    def strategy(self, lm: LM) -> Strategy:
+        """The strategy for this model."""
+        if self._chosen is not None:
+            return self._chosen
+        return lm.strategy(**self._settings(lm.defaults.strategy or "soar"))
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        """The settings for the strategy of this name, each value read as its default asks for."""
+        from soar_dlm.search.catalogue import STRATEGIES
+
+        factory = STRATEGIES.get(name)
+        kind = factory.func if isinstance(factory, partial) else factory
+        extra = {key: setting_value(key, text, getattr(kind, key, None)) for key, text in self._pairs.items()}
+        return {**self._own, **extra}
+
+
+def setting_value(name: str, text: str, default: Any) -> Any:
+    """The value of ``--set NAME=TEXT``: true or false if the default is, else a JSON value if it is one, else text."""
+    if isinstance(default, bool):
+        if text.lower() not in _WORDS:
+            raise SettingsError(f"{name} is on or off: write --set {name}=true or --set {name}=false, not {text!r}.")
+        return _WORDS[text.lower()]
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise SettingsError(f"--set takes NAME=VALUE, not {text!r}.")
+    return name.strip(), value.strip()

@@ -1,0 +1,309 @@
+"""``--watch``: what the terminal shows, in whichever size, colours and with whatever a model writes."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from rich.color import Color, ColorSystem
+from rich.console import Console
+
+from soar_dlm.cli.canvas import END, MASK, Drawing, Palette, Pieces, Window, clean, folded, joined
+from soar_dlm.cli.watch import as_share, frame, show
+from soar_dlm.lm import LM, load
+from soar_dlm.results import Event
+from soar_dlm.search.confidence import Metric
+from soar_dlm.search.metrics import get_metric
+from tests.command import BASE, invoke
+
+ENDS = (1, 2)
+
+
+def terminal(width: int = 40, height: int = 10, colours: str = "truecolor", no_color: bool = False) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        height=height,
+        force_terminal=True,
+        color_system=colours,  # type: ignore[arg-type]
+        no_color=no_color,
+        legacy_windows=False,
+        _environ={},
+    )
+
+
+def an_event(tokens: Sequence[int | None], confidence: float | None = 0.9, step: int = 1) -> Event:
+    """An event with these tokens; None is a mask."""
+    return Event(
+        step=step,
+        forwards=step,
+        text="",
+        token_ids=[0 if token is None else token for token in tokens],
+        masked=[token is None for token in tokens],
+        confidence=[None if token is None else confidence for token in tokens],
+        positions=list(range(len(tokens))),
+        blanks=[0] * len(tokens),
+        record=None,
+        result=None,
+    )
+
+
+def a_drawing(console: Console, decode: Callable[[list[int]], str] | None = None) -> Drawing:
+    """Tokens are code points unless ``decode`` says otherwise."""
+    pieces = Pieces(decode or (lambda ids: "".join(map(chr, ids))))
+    return Drawing(Palette(console), pieces, ENDS, lambda confidence: confidence)
+
+
+def points(text: str) -> list[int | None]:
+    return [None if character == MASK else ord(character) for character in text]
+
+
+def plain(drawing: Drawing, event: Event) -> str:
+    return joined(drawing.cells(event)).plain
+
+
+def test_end_tokens_are_one_sign() -> None:
+    """A canvas of end tokens used to be twenty lines of <|endoftext|>."""
+    drawing = a_drawing(terminal())
+    assert plain(drawing, an_event([*points("ab"), 1])) == f"ab{END}"
+    assert plain(drawing, an_event([*points("a░b"), *[1] * 40, 2])) == f"a░b{END}\N{MULTIPLICATION SIGN}41"
+    filler = an_event([*points("ab"), *[1] * 9], confidence=None)
+    assert plain(drawing, filler) == f"ab{END}\N{MULTIPLICATION SIGN}9"
+
+
+def test_a_character_of_several_tokens_is_drawn_whole() -> None:
+    """Tokens that are parts of a character used to show as replacement characters."""
+
+    def decode(ids: list[int]) -> str:
+        return bytes(ids).decode("utf-8", errors="replace")
+
+    drawing = a_drawing(terminal(), decode)
+    encoded: list[int | None] = [*"aé😀b".encode()]
+    assert plain(drawing, an_event(encoded)) == "aé😀b"
+    half_written = [*encoded[:4], None, *encoded[5:]]
+    assert plain(drawing, an_event(half_written)) == "aé\ufffd░\ufffd\ufffdb"
+
+
+def test_pieces_depend_on_their_neighbours_where_the_tokenizer_does() -> None:
+    """A tokenizer that puts spaces between words gives none for a word alone."""
+    words = {10: "two", 11: "words"}
+    pieces = Pieces(lambda ids: " ".join(words[token] for token in ids))
+    assert pieces.of([10, 11, 10]) == ["two", " words", " two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\tb", "a    b"),
+        ("\x1b[2J\r\x00\x7f", "\u241b[2J\u240d\u2400\ufffd"),
+        ("a\nb", "a\nb"),
+        ("\x85\u2028\u2029", "\ufffd\ufffd\ufffd"),
+        ("\u202eabc\u200b\ufeff", "abc"),
+        ("\xa0x", " x"),
+        ("\ud800", "\ufffd"),
+        ("日本", "日本"),
+    ],
+)
+def test_no_character_can_move_the_cursor(text: str, expected: str) -> None:
+    assert clean(text) == expected
+
+
+def test_lines_are_folded_by_columns_and_broken_at_newlines() -> None:
+    drawing = a_drawing(terminal())
+    lines, fresh = folded(drawing.cells(an_event(points("日本語ab\n\nc"))), width=5)
+    assert [line.plain for line in lines] == ["日本", "語ab", "", "c"]
+    assert fresh == [0, 1, 2, 3]
+    lines, fresh = folded(drawing.cells(an_event(points("日本語ab\n\nd"))), width=5)
+    assert fresh == [3], "only what changed is fresh"
+
+
+def test_the_window_follows_the_changes() -> None:
+    window = Window()
+    assert window.top(count=50, fresh=[3], height=10) == 0
+    assert window.top(count=50, fresh=[9], height=10) == 0, "in view already"
+    assert window.top(count=50, fresh=[20], height=10) == 11, "no further than needed"
+    assert window.top(count=50, fresh=[12, 49], height=10) == 11
+    assert window.top(count=50, fresh=[5], height=10) == 5
+    assert window.top(count=8, fresh=[7], height=10) == 0, "the canvas became shorter"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (20, 6), (10, 3)])
+def test_a_frame_is_never_larger_than_the_terminal(size: tuple[int, int]) -> None:
+    """A canvas of 240 tokens used to leave 1,071 lines in the scrollback."""
+    width, height = size
+    console = terminal(width, height)
+    drawing, window = a_drawing(console), Window()
+    text = "一 line of text\twith tabs\n" * 200
+    for step in range(0, len(text), 613):
+        shown = frame(drawing, an_event(points(text[:step] + MASK * 300), step=step), window, Palette(console), console)
+        lines = console.render_lines(shown, pad=False)
+        assert len(lines) <= max(height, 4)
+        assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
+
+
+def luminance(colour: tuple[int, int, int]) -> float:
+    parts = [part / 255 for part in colour]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("system", ["truecolor", "256", "standard"])
+def test_tokens_are_legible_on_any_background(system: str) -> None:
+    """Yellow on white had a contrast of 1.7. Now ink and paper are both ours, whatever the terminal's own colours."""
+    palette = Palette(terminal(colours=system))
+    kinds = {"truecolor": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "standard": ColorSystem.STANDARD}
+
+    def shown(colour: Color | None) -> float:
+        assert colour is not None
+        return luminance(colour.downgrade(kinds[system]).get_truecolor())
+
+    for percent in range(101):
+        style = palette.style(percent / 100)
+        dark, light = sorted((shown(style.color), shown(style.bgcolor)))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+    assert len({palette.style(share) for share in (0.0, 0.5, 1.0)}) == 3
+
+
+def test_without_colours_confidence_still_shows() -> None:
+    console = terminal(no_color=True)
+    palette = Palette(console)
+    unsure, between, sure = (palette.style(share) for share in (0.1, 0.5, 0.9))
+    assert unsure.reverse
+    assert between.underline
+    assert not sure
+    with console.capture() as captured:
+        console.print(a_drawing(console).cells(an_event(points("a"), 0.1))[1].text, style=unsure)
+        console.print(palette.legend())
+    assert "\x1b[7m" in captured.get()
+    assert "38;" not in captured.get()
+    assert "unsure" in captured.get()
+
+
+def test_a_share_of_any_metric_is_between_0_and_1() -> None:
+    """A margin of exactly 0 used to count as sure."""
+    for name in ("probability", "margin"):
+        assert [as_share(get_metric(name))(value) for value in (0.0, 0.3, 1.0)] == [0.0, 0.3, 1.0]
+    entropy = as_share(get_metric("neg_entropy"))
+    assert entropy(0.0) == 1.0
+    assert 0.0 < entropy(-3.0) < entropy(-0.1) < 1.0
+    assert as_share(Metric("logit", -2.0, 2.0, lambda shifted, tokens: shifted[:, 0]))(1.0) == 0.75
+
+
+class Screen:
+    """The lines a terminal has been given that are still there, from what rich writes: text, line feeds, cursor up."""
+
+    def __init__(self, output: str) -> None:
+        self.lines, self.row = [""], 0
+        rest = output
+        while rest:
+            if rest.startswith("\x1b["):
+                end = next(at for at, character in enumerate(rest) if at > 1 and character.isalpha())
+                count = int(rest[2:end]) if rest[2:end].isdigit() else 1
+                if rest[end] == "A":
+                    self.row -= count
+                elif rest[end] == "K":
+                    self.lines[self.row] = ""
+                rest = rest[end + 1 :]
+                continue
+            if rest[0] == "\n":
+                self.row += 1
+                self.lines += [""] * (self.row + 1 - len(self.lines))
+            elif rest[0] != "\r":
+                self.lines[self.row] += rest[0]
+            rest = rest[1:]
+
+
+def test_the_finished_text_is_left_once_and_nothing_else(random_llada: LM) -> None:
+    console = terminal(60, 8)
+    strategy = random_llada.strategy("greedy", tokens_per_step=16)
+    options = {"max_new_tokens": 900, "early_exit": False, "suppress_tokens": random_llada.end_token_ids}
+    result = show(random_llada, random_llada.stream("hi", strategy, **options), strategy, console)  # type: ignore[arg-type]
+    output = console.file.getvalue()  # type: ignore[attr-defined]
+    screen = Screen(output)
+    text = "\n".join(screen.lines)
+    assert text.count(clean(result.text)) == 1
+    assert text.count("step ") == 1
+    assert text.count("unsure") == 1
+    assert MASK * 2 not in text
+
+
+def test_the_last_frame_is_the_text_without_what_follows_its_end(random_llada: LM) -> None:
+    for options in (
+        {"max_new_tokens": 40, "early_exit": False},
+        {"max_new_tokens": 40, "stop": "i"},
+        {"max_new_tokens": 40, "temperature": 5.0},
+    ):
+        console = terminal(400)
+        strategy = random_llada.strategy("soar")
+        result = show(random_llada, random_llada.stream("hello", strategy, **options), strategy, console)
+        screen = Screen(console.file.getvalue())  # type: ignore[attr-defined]
+        shown = "\n".join(screen.lines).rpartition("\n\nstep")[0]
+        assert shown.removesuffix(END) == clean(result.text)
+
+
+def test_a_filled_template_is_shown_with_its_text_around(random_dreamon: LM) -> None:
+    console = terminal(200)
+    strategy = random_dreamon.strategy("soar")
+    events = random_dreamon.stream_infill("a {blank:4} b {blank:5} c", strategy, max_length=8)
+    result = show(random_dreamon, events, strategy, console, ("a ", " b ", " c"))
+    screen = Screen(console.file.getvalue())  # type: ignore[attr-defined]
+    assert "\n".join(screen.lines).startswith(clean(result.whole))  # type: ignore[attr-defined]
+
+
+def test_edits_are_watched() -> None:
+    console, lm = terminal(120, 30), load("mini-dreamon", device="cpu")
+    strategy = lm.strategy("soar", threshold=0.1)
+    prompt = 'def compute(nums):\n    """Find the sum, then replace it by its remainder mod 5."""\n'
+    show(lm, lm.stream(prompt, strategy, length=40, max_new_tokens=48), strategy, console)
+    assert "  delete " in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_without_a_terminal_only_the_text_is_written() -> None:
+    watched, unwatched = invoke(*BASE, "Hello", "--watch"), invoke(*BASE, "Hello")
+    assert watched.stdout == unwatched.stdout
+    assert watched.stderr == ""
+
+
+def in_terminal(*args: str, stdout: Path | None = None) -> str:
+    """What the command writes to a terminal of 60 columns and 12 lines."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 60, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    for name in ("NO_COLOR", "COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR"):
+        environment.pop(name, None)
+    with open(stdout, "wb") if stdout is not None else os.fdopen(os.dup(side), "wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "soar_dlm", *args], stdin=side, stdout=out, stderr=side, env=environment
+        )
+    os.close(side)
+    written = b""
+    try:
+        while chunk := os.read(main, 1 << 16):
+            written += chunk
+    except OSError:  # the other side is closed
+        pass
+    os.close(main)
+    assert process.wait() == 0
+    return written.decode()
+
+
+def test_in_a_terminal_the_text_is_printed_once_and_loading_is_announced(tmp_path: Path, random_llada: LM) -> None:
+    """The text used to be in the last frame and below it once more."""
+    text = random_llada.generate("Hello", max_new_tokens=12).text
+    assert text.isprintable()
+    both = in_terminal(*BASE, "Hello", "--watch")
+    assert "Loading PyTorch ..." in both
+    assert "Loading random-llada ..." in both
+    assert "\n".join(Screen(both).lines).count(text) == 1
+    redirected = in_terminal(*BASE, "Hello", "--watch", stdout=tmp_path / "out.txt")
+    assert text in "\n".join(Screen(redirected).lines)
+    assert (tmp_path / "out.txt").read_text() == text + "\n"
