@@ -116,7 +116,7 @@ def test_the_logits_that_are_trained_are_those_that_are_decoded_from(family: str
         trained = trainer._logits(batch)
     model = load(tmp_path, device="cpu").model
     decoded = model.logits(model.hidden(Rows(batch.inputs, None, batch.row, batch.column)))
-    assert torch.allclose(trained, decoded, atol=1e-5)
+    assert torch.allclose(trained, decoded, atol=1e-4)
 
 
 def test_training_learns(tmp_path: Path) -> None:
