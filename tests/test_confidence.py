@@ -146,7 +146,7 @@ def test_confidence_of_a_sampled_token_is_that_of_the_models_own_distribution() 
     ],
 )
 def test_bad_sampling_is_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(settings))):
+    with pytest.raises(SettingsError, match=f"^{next(iter(settings))} must be"):
         Sampling(**settings)  # type: ignore[arg-type]
 
 

@@ -18,6 +18,7 @@ from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import NonFiniteLogits, PromptError, PromptTooLong, SettingsError
 from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.options import Options
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -180,6 +181,12 @@ def test_stop_ends_a_text_as_soon_as_it_is_contiguous() -> None:
     decoding = decode(model, [request], decode=spelled)[0]
     assert decoding.tokens == (0, 1, 2, 3, 7), "3 was committed before 1, what is left becomes the EOS"
     assert (decoding.finish_reason, decoding.steps, decoding.written) == ("stop", 3, 3)
+
+
+def test_a_parallel_step_that_reaches_the_end_token_ends_the_text_wherever_else_it_writes() -> None:
+    model = scripted_lm({1: {7: 0.95}, 2: {2: 0.5}, 3: {3: 0.95}}, ends=(7,))
+    decoding = decode_one(model, [0], 3, AdaptiveParallel(threshold=0.9), Options())
+    assert (decoding.tokens, decoding.steps) == ((0, 7, 7, 3), 1)
 
 
 def test_stop_is_asked_only_when_the_text_before_the_first_mask_has_grown() -> None:

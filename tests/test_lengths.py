@@ -203,6 +203,17 @@ def test_finish_reasons_say_why_a_blank_is_as_long_as_it_is() -> None:
     assert turning.finish_reason == "budget"
 
 
+def test_one_blank_that_has_expanded_as_often_as_it_may_is_reason_enough() -> None:
+    def rule(tokens: list[int], position: int) -> list[float]:
+        turning = (EXPAND, DELETE)[len(tokens) % 2]
+        return [8.0 if token == (3 if position == len(tokens) - 2 else turning) else 0.0 for token in range(VOCABULARY)]
+
+    model = CraftedLM(rule, VOCABULARY, expand=EXPAND, delete=DELETE)
+    decoding = infill(model, [[1], [2], [4]], [2, 1], Greedy(), 5)
+    assert decoding.finish_reason == "budget"
+    assert [len(blank) for blank in decoding.blanks][1] == 1
+
+
 @given(st.integers(0, 60), any_strategy, st.sampled_from([0.0, 1.0]))
 def test_a_batch_gives_what_each_request_gives_alone(seed: int, strategy: Strategy, temperature: float) -> None:
     model = growing_lm(seed)

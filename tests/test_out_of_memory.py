@@ -34,12 +34,13 @@ class SmallMemory(CraftedLM):
     def __init__(self, seed: int, rows: int = 99, tokens: int = 9999, error: str = "CUDA") -> None:
         super().__init__(random_lm(seed).rule, 9)
         self.rows, self.tokens, self.error = rows, tokens, error
-        self.failures = 0
+        self.failures, self.padding = 0, list[list[int] | None]()
 
     def hidden(self, rows: Rows) -> Tensor:
         if len(rows.ids) > self.rows or rows.ids.numel() > self.tokens:
             self.failures += 1
             raise ERRORS[self.error]()
+        self.padding.append(None if rows.padding is None else rows.padding.tolist())
         return super().hidden(rows)
 
 
@@ -70,6 +71,16 @@ def test_a_size_that_did_not_fit_is_not_tried_again() -> None:
     asked = [canvas_request(small, [1, place], 4, Greedy()) for place in range(6)]
     outcomes(Engine(small, EngineSettings(max_rows=64)), asked)
     assert small.failures == 2, "six rows, three, and no failure after that"
+
+
+def test_rows_that_run_apart_keep_only_the_padding_they_need() -> None:
+    small = SmallMemory(7, rows=2)
+    engine = Engine(small)
+    for length in (3, 3, 2, 1):
+        engine.add(canvas_request(small, [1] * length, 1, Greedy()))
+    engine.step()
+    assert [tuple(ids.shape) for ids in small.seen] == [(2, 4), (2, 3)]
+    assert small.padding == [None, [0, 1]]
 
 
 def test_only_the_request_whose_row_does_not_fit_alone_ends() -> None:
