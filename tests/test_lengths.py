@@ -203,15 +203,18 @@ def test_finish_reasons_say_why_a_blank_is_as_long_as_it_is() -> None:
     assert turning.finish_reason == "budget"
 
 
-def test_one_blank_that_has_expanded_as_often_as_it_may_is_reason_enough() -> None:
+@pytest.mark.parametrize(("choose", "reason"), [([EXPAND], "length"), ([EXPAND, DELETE], "budget"), ([1], "stop")])
+def test_the_finish_reason_of_several_blanks_is_that_of_the_one_that_could_not_grow(
+    choose: list[int], reason: str
+) -> None:
     def rule(tokens: list[int], position: int) -> list[float]:
-        turning = (EXPAND, DELETE)[len(tokens) % 2]
-        return [8.0 if token == (3 if position == len(tokens) - 2 else turning) else 0.0 for token in range(VOCABULARY)]
+        token = 3 if position == len(tokens) - 2 else choose[len(tokens) % len(choose)]
+        return [8.0 if other == token else 0.0 for other in range(VOCABULARY)]
 
     model = CraftedLM(rule, VOCABULARY, expand=EXPAND, delete=DELETE)
     decoding = infill(model, [[1], [2], [4]], [2, 1], Greedy(), 5)
-    assert decoding.finish_reason == "budget"
-    assert [len(blank) for blank in decoding.blanks][1] == 1
+    assert decoding.finish_reason == reason
+    assert len(decoding.blanks[1]) == 1, "the other blank has room"
 
 
 @given(st.integers(0, 60), any_strategy, st.sampled_from([0.0, 1.0]))
