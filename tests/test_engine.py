@@ -75,6 +75,14 @@ def test_requests_are_taken_in_as_there_is_room() -> None:
     assert sum(event.final for event in events) == 10
 
 
+def test_an_error_in_place_of_a_request_takes_its_ticket() -> None:
+    model = random_lm(0)
+    request, refused = canvas_request(model, [1], 2, Greedy()), SettingsError("not like this")
+    final = {event.ticket: event for event in Engine(model).run([request, refused, request]) if event.final}
+    assert final[1].error is refused
+    assert [ticket for ticket, event in sorted(final.items()) if event.decoding is not None] == [0, 2]
+
+
 def test_nothing_to_fill_ends_at_once_without_a_forward() -> None:
     model = random_lm(0)
     decoding = decode(model, [Request([1, 2, 3], [], Greedy())])[0]
@@ -118,6 +126,7 @@ def test_guidance_moves_logits_away_from_the_unconditional_row() -> None:
     assert plain.tokens == (1, 0)
     guided = decode_one(model, [1], 1, Greedy(), Options(cfg_scale=1.0))
     assert guided.tokens == (1, 1), "2 + 2 * (2 - 2) = 2 against 1 + 2 * (1.8 - 1) = 2.6"
+    assert guided.mean_confidence == pytest.approx(math.exp(2.6) / (math.exp(2) + math.exp(2.6) + 1), abs=1e-5)
     assert seen[-2:] == [[1, 3], [3, 3]], "the twin has its prompt masked"
     assert guided.forwards == 1, "forwards count candidates, not their twins"
 
@@ -149,6 +158,7 @@ def test_candidates_of_a_beam_draw_for_themselves() -> None:
         question.uniforms for question in live.questions() if question is not None and question.uniforms is not None
     ]
     assert len(draws) == 3
+    assert all(numbers.dtype == np.float32 for numbers in draws), "some devices have no float64"
     numbers = np.concatenate(draws)
     assert np.unique(numbers).size == numbers.size
 

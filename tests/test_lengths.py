@@ -244,6 +244,8 @@ def test_the_trace_replays_to_the_answer(seed: int, strategy: Strategy) -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(SettingsError, match="no expand and delete"):
         infill(random_lm(0), [[1], [2]], [2], Greedy(), 5)
+    with pytest.raises(SettingsError, match="no expand and delete"):
+        infill(random_lm(0, expand=EXPAND), [[1], [2]], [2], Greedy(), 5)
     with pytest.raises(SettingsError, match="max_length is 2, but a blank starts with 3"):
         infill(growing_lm(0), [[1], [2], [3]], [1, 3], Greedy(), 2)
     with pytest.raises(SettingsError, match=r"^max_length must be a whole number of at least 1"):

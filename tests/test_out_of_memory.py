@@ -73,6 +73,22 @@ def test_a_size_that_did_not_fit_is_not_tried_again() -> None:
     assert small.failures == 2, "six rows, three, and no failure after that"
 
 
+def test_memory_may_run_short_in_the_middle_of_a_step() -> None:
+    class Fragmented(CraftedLM):
+        def hidden(self, rows: Rows) -> Tensor:
+            if len(self.seen) == 4 and len(rows.ids) > 1:
+                raise ERRORS["CUDA"]()
+            return super().hidden(rows)
+
+    ample = random_lm(7)
+    small = Fragmented(ample.rule, 9)
+    asked = [canvas_request(small, [1], 4, PositionBeam(beam=6))]
+    found = outcomes(Engine(small, EngineSettings(max_rows=2)), asked)
+    assert found[0].decoding is not None
+    assert found[0].decoding.tokens == decode(ample, asked)[0].tokens
+    assert [len(ids) for ids in small.seen[:6]] == [1, 2, 2, 2, 1, 1]
+
+
 def test_rows_that_run_apart_keep_only_the_padding_they_need() -> None:
     small = SmallMemory(7, rows=2)
     engine = Engine(small)
