@@ -438,6 +438,15 @@ def test_slices_change_no_result() -> None:
     assert many.decoding.tokens == few.decoding.tokens
 
 
+def test_a_cancelled_request_that_waits_never_joins() -> None:
+    model = random_lm(0)
+    engine = Engine(model, EngineSettings(max_rows=1))
+    tickets = [engine.add(canvas_request(model, [1], 2, Greedy())) for _ in range(3)]
+    engine.step()
+    engine.cancel(tickets[1])
+    assert {event.ticket for event in engine.run()} == {tickets[0], tickets[2]}
+
+
 def test_events_of_a_cancelled_request_stop() -> None:
     model = random_lm(0)
     engine = Engine(model)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from soar_dlm.engine.engine import Engine
-from soar_dlm.engine.memory import is_out_of_memory
+from soar_dlm.engine.memory import OutOfRoom, is_out_of_memory, out_of_room
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import OutOfMemory
@@ -111,6 +111,11 @@ def test_only_the_request_whose_row_does_not_fit_alone_ends() -> None:
         assert event.decoding.tokens == expected.tokens
 
 
+def test_a_long_message_is_told_by_its_first_line_on_any_device() -> None:
+    with pytest.raises(OutOfRoom, match=r"^no room$"), out_of_room(torch.device("meta")):
+        raise MemoryError(" no room\n at allocator.cpp:113")
+
+
 def test_an_error_without_a_message_is_called_by_its_type() -> None:
     small = SmallMemory(7, rows=0, error="Python")
     found = outcomes(Engine(small), [canvas_request(small, [1], 4, Greedy())])
@@ -145,7 +150,7 @@ class SmallHead(CraftedLM):
         super().head(hidden, out)
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", [1, 3, 5])
 def test_a_head_that_does_not_fit_reads_fewer_positions_at_a_time(most: int) -> None:
     small = SmallHead(7, most)
     ample = random_lm(7)
