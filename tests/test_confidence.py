@@ -110,6 +110,12 @@ def test_what_top_p_leaves_is_drawn_in_proportion() -> None:
     assert torch.bincount(tokens, minlength=4).tolist() == pytest.approx([0, 400, 0, 300], abs=2)
 
 
+def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_the_lower_of_equals() -> None:
+    uniforms = torch.arange(100).float() / 100
+    tokens = draw(torch.zeros(100, 4), uniforms, Sampling(temperature=1.0, top_p=0.5))
+    assert torch.bincount(tokens, minlength=4).tolist() == pytest.approx([50, 50, 0, 0], abs=1)
+
+
 def test_a_top_p_of_one_drops_no_token() -> None:
     """Not even one that is lost in the sum of all the others."""
     shifted = torch.tensor([[-20.0, 0.0]])
@@ -146,7 +152,7 @@ def test_confidence_of_a_sampled_token_is_that_of_the_models_own_distribution() 
     ],
 )
 def test_bad_sampling_is_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(SettingsError, match=next(iter(settings))):
+    with pytest.raises(SettingsError, match=f"^{next(iter(settings))} must be"):
         Sampling(**settings)  # type: ignore[arg-type]
 
 

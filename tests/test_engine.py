@@ -18,6 +18,7 @@ from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import NonFiniteLogits, PromptError, PromptTooLong, SettingsError
 from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.options import Options
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -74,6 +75,14 @@ def test_requests_are_taken_in_as_there_is_room() -> None:
     assert sum(event.final for event in events) == 10
 
 
+def test_an_error_in_place_of_a_request_takes_its_ticket() -> None:
+    model = random_lm(0)
+    request, refused = canvas_request(model, [1], 2, Greedy()), SettingsError("not like this")
+    final = {event.ticket: event for event in Engine(model).run([request, refused, request]) if event.final}
+    assert final[1].error is refused
+    assert [ticket for ticket, event in sorted(final.items()) if event.decoding is not None] == [0, 2]
+
+
 def test_nothing_to_fill_ends_at_once_without_a_forward() -> None:
     model = random_lm(0)
     decoding = decode(model, [Request([1, 2, 3], [], Greedy())])[0]
@@ -117,6 +126,7 @@ def test_guidance_moves_logits_away_from_the_unconditional_row() -> None:
     assert plain.tokens == (1, 0)
     guided = decode_one(model, [1], 1, Greedy(), Options(cfg_scale=1.0))
     assert guided.tokens == (1, 1), "2 + 2 * (2 - 2) = 2 against 1 + 2 * (1.8 - 1) = 2.6"
+    assert guided.mean_confidence == pytest.approx(math.exp(2.6) / (math.exp(2) + math.exp(2.6) + 1), abs=1e-5)
     assert seen[-2:] == [[1, 3], [3, 3]], "the twin has its prompt masked"
     assert guided.forwards == 1, "forwards count candidates, not their twins"
 
@@ -148,6 +158,7 @@ def test_candidates_of_a_beam_draw_for_themselves() -> None:
         question.uniforms for question in live.questions() if question is not None and question.uniforms is not None
     ]
     assert len(draws) == 3
+    assert all(numbers.dtype == np.float32 for numbers in draws), "some devices have no float64"
     numbers = np.concatenate(draws)
     assert np.unique(numbers).size == numbers.size
 
@@ -180,6 +191,12 @@ def test_stop_ends_a_text_as_soon_as_it_is_contiguous() -> None:
     decoding = decode(model, [request], decode=spelled)[0]
     assert decoding.tokens == (0, 1, 2, 3, 7), "3 was committed before 1, what is left becomes the EOS"
     assert (decoding.finish_reason, decoding.steps, decoding.written) == ("stop", 3, 3)
+
+
+def test_a_parallel_step_that_reaches_the_end_token_ends_the_text_wherever_else_it_writes() -> None:
+    model = scripted_lm({1: {7: 0.95}, 2: {2: 0.5}, 3: {3: 0.95}}, ends=(7,))
+    decoding = decode_one(model, [0], 3, AdaptiveParallel(threshold=0.9), Options())
+    assert (decoding.tokens, decoding.steps) == ((0, 7, 7, 3), 1)
 
 
 def test_stop_is_asked_only_when_the_text_before_the_first_mask_has_grown() -> None:
@@ -419,6 +436,15 @@ def test_slices_change_no_result() -> None:
     assert many.decoding is not None
     assert few.decoding is not None
     assert many.decoding.tokens == few.decoding.tokens
+
+
+def test_a_cancelled_request_that_waits_never_joins() -> None:
+    model = random_lm(0)
+    engine = Engine(model, EngineSettings(max_rows=1))
+    tickets = [engine.add(canvas_request(model, [1], 2, Greedy())) for _ in range(3)]
+    engine.step()
+    engine.cancel(tickets[1])
+    assert {event.ticket for event in engine.run()} == {tickets[0], tickets[2]}
 
 
 def test_events_of_a_cancelled_request_stop() -> None:

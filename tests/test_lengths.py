@@ -203,6 +203,20 @@ def test_finish_reasons_say_why_a_blank_is_as_long_as_it_is() -> None:
     assert turning.finish_reason == "budget"
 
 
+@pytest.mark.parametrize(("choose", "reason"), [([EXPAND], "length"), ([EXPAND, DELETE], "budget"), ([1], "stop")])
+def test_the_finish_reason_of_several_blanks_is_that_of_the_one_that_could_not_grow(
+    choose: list[int], reason: str
+) -> None:
+    def rule(tokens: list[int], position: int) -> list[float]:
+        token = 3 if position == len(tokens) - 2 else choose[len(tokens) % len(choose)]
+        return [8.0 if other == token else 0.0 for other in range(VOCABULARY)]
+
+    model = CraftedLM(rule, VOCABULARY, expand=EXPAND, delete=DELETE)
+    decoding = infill(model, [[1], [2], [4]], [2, 1], Greedy(), 5)
+    assert decoding.finish_reason == reason
+    assert len(decoding.blanks[1]) == 1, "the other blank has room"
+
+
 @given(st.integers(0, 60), any_strategy, st.sampled_from([0.0, 1.0]))
 def test_a_batch_gives_what_each_request_gives_alone(seed: int, strategy: Strategy, temperature: float) -> None:
     model = growing_lm(seed)
@@ -230,6 +244,8 @@ def test_the_trace_replays_to_the_answer(seed: int, strategy: Strategy) -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(SettingsError, match="no expand and delete"):
         infill(random_lm(0), [[1], [2]], [2], Greedy(), 5)
+    with pytest.raises(SettingsError, match="no expand and delete"):
+        infill(random_lm(0, expand=EXPAND), [[1], [2]], [2], Greedy(), 5)
     with pytest.raises(SettingsError, match="max_length is 2, but a blank starts with 3"):
         infill(growing_lm(0), [[1], [2], [3]], [1, 3], Greedy(), 2)
     with pytest.raises(SettingsError, match=r"^max_length must be a whole number of at least 1"):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from soar_dlm.engine.engine import Engine
-from soar_dlm.engine.memory import is_out_of_memory
+from soar_dlm.engine.memory import OutOfRoom, is_out_of_memory, out_of_room
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import OutOfMemory
@@ -34,12 +34,13 @@ class SmallMemory(CraftedLM):
     def __init__(self, seed: int, rows: int = 99, tokens: int = 9999, error: str = "CUDA") -> None:
         super().__init__(random_lm(seed).rule, 9)
         self.rows, self.tokens, self.error = rows, tokens, error
-        self.failures = 0
+        self.failures, self.padding = 0, list[list[int] | None]()
 
     def hidden(self, rows: Rows) -> Tensor:
         if len(rows.ids) > self.rows or rows.ids.numel() > self.tokens:
             self.failures += 1
             raise ERRORS[self.error]()
+        self.padding.append(None if rows.padding is None else rows.padding.tolist())
         return super().hidden(rows)
 
 
@@ -72,6 +73,32 @@ def test_a_size_that_did_not_fit_is_not_tried_again() -> None:
     assert small.failures == 2, "six rows, three, and no failure after that"
 
 
+def test_memory_may_run_short_in_the_middle_of_a_step() -> None:
+    class Fragmented(CraftedLM):
+        def hidden(self, rows: Rows) -> Tensor:
+            if len(self.seen) == 4 and len(rows.ids) > 1:
+                raise ERRORS["CUDA"]()
+            return super().hidden(rows)
+
+    ample = random_lm(7)
+    small = Fragmented(ample.rule, 9)
+    asked = [canvas_request(small, [1], 4, PositionBeam(beam=6))]
+    found = outcomes(Engine(small, EngineSettings(max_rows=2)), asked)
+    assert found[0].decoding is not None
+    assert found[0].decoding.tokens == decode(ample, asked)[0].tokens
+    assert [len(ids) for ids in small.seen[:6]] == [1, 2, 2, 2, 1, 1]
+
+
+def test_rows_that_run_apart_keep_only_the_padding_they_need() -> None:
+    small = SmallMemory(7, rows=2)
+    engine = Engine(small)
+    for length in (3, 3, 2, 1):
+        engine.add(canvas_request(small, [1] * length, 1, Greedy()))
+    engine.step()
+    assert [tuple(ids.shape) for ids in small.seen] == [(2, 4), (2, 3)]
+    assert small.padding == [None, [0, 1]]
+
+
 def test_only_the_request_whose_row_does_not_fit_alone_ends() -> None:
     small = SmallMemory(7, tokens=12)
     fits, too_long = canvas_request(small, [1], 4, Greedy()), canvas_request(small, [2] * 10, 4, Greedy())
@@ -82,6 +109,11 @@ def test_only_the_request_whose_row_does_not_fit_alone_ends() -> None:
     for event in (found[0], found[2]):
         assert event.decoding is not None
         assert event.decoding.tokens == expected.tokens
+
+
+def test_a_long_message_is_told_by_its_first_line_on_any_device() -> None:
+    with pytest.raises(OutOfRoom, match=r"^no room$"), out_of_room(torch.device("meta")):
+        raise MemoryError(" no room\n at allocator.cpp:113")
 
 
 def test_an_error_without_a_message_is_called_by_its_type() -> None:
@@ -118,7 +150,7 @@ class SmallHead(CraftedLM):
         super().head(hidden, out)
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", [1, 3, 5])
 def test_a_head_that_does_not_fit_reads_fewer_positions_at_a_time(most: int) -> None:
     small = SmallHead(7, most)
     ample = random_lm(7)

@@ -53,6 +53,8 @@ def test_released_code_commits_at_most_five_in_parallel() -> None:
     confidence = [0.91, 0.99, 0.92, 0.98, 0.93, 0.97, 0.94]
     assert committed(Soar(threshold=0.9, released="llada"), confidence) == [("parallel", [1, 3, 4, 5, 6])]
     assert committed(Soar(threshold=0.9), confidence) == [("parallel", [0, 1, 2, 3, 4, 5, 6])]
+    equal = [0.95] * 99
+    assert committed(Soar(threshold=0.9, released="llada"), equal) == [("parallel", [0, 1, 2, 3, 4])]
 
 
 def test_step_by_step_on_known_beliefs() -> None:
@@ -153,6 +155,12 @@ def test_the_released_beams_collapse_when_any_is_parallel_and_the_best_has_gaine
         assert soar.width(pool(best, one)) == 2, "nothing was parallel"
     assert soar.width(pool(kept, parallel)) == 1, "the best may be a kept one"
     assert soar.width(pool(two, any_parallel=True)) == 1, "a parallel candidate counts even if it merged into another"
+
+
+def test_a_candidate_that_ends_early_has_no_open_position() -> None:
+    filled = candidate([1, 9, 9], 0.9, 1).filled(7)
+    assert (filled.tokens.tolist(), filled.open.tolist()) == ([1, 7, 7], [False, False, False])
+    assert (filled.score, filled.steps) == (0.9, 1), "at no cost and no gain"
 
 
 def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:

@@ -120,14 +120,14 @@ class LiveRequest:
         try:
             readings = [self._usable(answer) for answer in answers]
         except SoarError as error:
-            return self._failed(error, error.__cause__)
+            return self._failed(error)
         try:
             self.beam = advance(self.beam, readings, self.strategy, self._settle, self._lengths)
             entries = tuple(BeamEntry.of(candidate, self.strategy.rank(candidate)) for candidate in self.beam)
         except StopError as error:
-            return self._failed(error, error.__cause__)
+            return self._failed(error)
         except Exception as error:
-            return self._failed(_blamed(self.strategy, error), error)
+            return self._failed(_blamed(self.strategy, error))
         ran = sum(reading is not None for reading in readings)
         self.forwards += ran
         self.steps += 1
@@ -141,7 +141,7 @@ class LiveRequest:
         try:
             return StepEvent(self.ticket, self.beam[0], record, self._decoding())
         except StopError as error:
-            return self._failed(error, error.__cause__)
+            return self._failed(error)
 
     def _usable(self, answer: Reading | SoarError | None) -> Reading | None:
         if isinstance(answer, SoarError):
@@ -153,8 +153,7 @@ class LiveRequest:
             )
         return answer
 
-    def _failed(self, error: SoarError, cause: BaseException | None) -> StepEvent:
-        error.__cause__ = cause
+    def _failed(self, error: SoarError) -> StepEvent:
         return StepEvent(self.ticket, self.beam[0], error=error)
 
     def _settle(self, candidate: Candidate) -> Candidate:
@@ -196,4 +195,6 @@ class LiveRequest:
 def _blamed(strategy: Strategy, error: Exception) -> StrategyError:
     """The error of a strategy's own code, with the strategy's name in it."""
     what = str(error) if isinstance(error, StrategyError) else f"{type(error).__name__}: {error}"
-    return StrategyError(f"The strategy {type(strategy).__name__} failed and ended its request. {what}")
+    blamed = StrategyError(f"The strategy {type(strategy).__name__} failed and ended its request. {what}")
+    blamed.__cause__ = error
+    return blamed

@@ -47,7 +47,7 @@ class BeamEntry:
 
     def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
         """Position -> confidence after this step, given that of the parent; positions to the right of an edit move."""
-        edits = sorted((at, size - 1) for at, size in zip(self.positions, self.sizes, strict=True) if size != 1)
+        edits = sorted((at, size - 1) for at, size in zip(self.positions, self.sizes, strict=True))
         places = [at for at, _ in edits]
         shifts = [0, *accumulate(change for _, change in edits)]
         written = zip(self.positions, self.confidence, self.sizes, strict=True)

@@ -39,8 +39,6 @@ class Lengths:
         Never empty: a position of a blank without room does not read as expand in the first place.
         """
         expands = picks[reading.tokens[picks] == self.expand_id]
-        if not expands.size:
-            return picks
         room = self.room(candidate)
         dropped: list[int] = []
         for blank in np.unique(candidate.blank[reading.positions[expands]]):
@@ -53,8 +51,6 @@ class Lengths:
         """The canvas after its last commit, all edits made at once; everything to the right of an edit moves."""
         positions, tokens = candidate.last.positions, candidate.last.tokens
         grown, gone = tokens == self.expand_id, tokens == self.delete_id
-        if not (grown.any() or gone.any()):
-            return candidate
         sizes = np.where(grown, 2, np.where(gone, 0, 1))
         canvas, is_open, sure = candidate.tokens.copy(), candidate.open.copy(), candidate.confidence.copy()
         canvas[positions[grown]] = self.mask_id
