@@ -170,6 +170,8 @@ def test_devices_and_dtypes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     edit_json(folder / "config.json", torch_dtype="bfloat16")
     assert load(str(folder)).model.dtype == torch.float32
     assert load(str(folder), dtype="auto").model.dtype == torch.bfloat16
+    edit_json(folder / "config.json", torch_dtype=..., dtype="float16")
+    assert load(str(folder), dtype="auto").model.dtype == torch.float16, "the newer name of the setting"
     with pytest.raises(UnknownName, match="Did you mean 'bfloat16'"):
         load(str(folder), dtype="bfloat")
     with pytest.raises(SettingsError, match="cannot be used here"):
@@ -203,6 +205,20 @@ def test_options_pass_through_to_transformers(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr(loading, "usable_device", lambda device: torch.device("cpu"))
     load(str(folder), device="cuda:1", quantization_config=quantization)
     assert seen["device_map"] == {"": torch.device("cpu")}, "quantized weights go where device says"
+
+
+def test_a_checkpoint_that_is_saved_quantized_is_not_moved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights are placed while they are loaded; moving them afterwards is an error in transformers."""
+    edit_json(folder / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True})
+    real = transformers.LlamaForCausalLM.from_pretrained
+
+    def unquantized(*args: Any, **options: Any) -> Any:
+        del options["config"].quantization_config
+        return real(*args, **options)
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "from_pretrained", unquantized)
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "to", lambda *args: pytest.fail("moved"))
+    load(folder)
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

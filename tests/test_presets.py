@@ -21,7 +21,8 @@ def test_a_preset_survives_its_file(tmp_path: Path) -> None:
 
 def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:
     write_preset(tmp_path / "p.toml", Preset("greedy", {"tokens_per_step": 2}))
-    assert named_or_preset(None, None, beam=3) == Soar(beam=3)
+    assert named_or_preset("soar", None, beam=3) == Soar(beam=3)
+    assert named_or_preset(None, None, beam=3) is None
     assert named_or_preset("greedy", None) == Greedy()
     assert named_or_preset(None, tmp_path / "p.toml") == Greedy(tokens_per_step=2)
     with pytest.raises(SettingsError, match="one or the other"):

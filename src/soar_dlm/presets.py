@@ -64,10 +64,10 @@ def _assignments(values: Mapping[str, Any]) -> list[str]:
     return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
 
 
-def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy:
-    """The strategy by name (SOAR if there is none) or from a preset file, whose settings ``settings`` override."""
+def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy | None:
+    """The strategy by name or from a preset file, whose settings ``settings`` override; None if neither is given."""
     if preset is None:
-        return make_strategy(name or "soar", **settings)
+        return None if name is None else make_strategy(name, **settings)
     if name is not None:
         raise SettingsError("A preset names its strategy; give one or the other.")
     return read_preset(preset).make(**settings)

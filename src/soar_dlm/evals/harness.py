@@ -57,7 +57,7 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         given = {name: value for name, value in settings.items() if name not in IGNORED}
         loading = {name: given.pop(name) for name in LOADING if name in given}
         self.decoding = {name: given.pop(name) for name in DECODING if name in given}
-        chosen = None if strategy is None and preset is None else named_or_preset(strategy, preset, **given)
+        chosen = named_or_preset(strategy, preset, **given)
         self.ranks = Ranks()
         self._rank, self._world_size = self.ranks.rank, self.ranks.count
         if device == UNASKED and not torch.cuda.is_available():
