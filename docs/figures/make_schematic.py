@@ -65,7 +65,7 @@ def main() -> None:
     text(24, 216, "Sure: accelerate", 17, PARALLEL, bold=True)
     text(24, 238, "Every position above the threshold", 12)
     text(24, 255, "is committed at once, and only the", 12)
-    text(24, 272, "best candidate goes on.", 12)
+    text(24, 272, "best candidate continues.", 12)
     arrow(left + 278, 170, left + 200, 206, PARALLEL)
     canvas(left, 210, {5, 6}, {3, 4, 7}, PARALLEL, "rank 0.83")
     canvas(left, 250, {1, 6}, {0}, SEARCH, "rank 0.66, dropped", faded=True)
