@@ -14,7 +14,7 @@ from soar_dlm.lm import load
 
 
 def main() -> None:
-    print("| checkpoint | logits, largest difference | the same with padding | decodings, one at a time | in one batch |")
+    print("| checkpoint | logits, largest difference | with padding | decodings, one at a time | in one batch |")
     print("|---|---|---|---|---|")
     for name in MODELS:
         expected = [row["output"] for row in rows_of(name)]

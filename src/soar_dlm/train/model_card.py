@@ -41,8 +41,9 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
     results = ""
     if found and found[-1]["validation"]:
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]
+        problems = found[-1].get("problems", recipe.report.problems)
         head = (
-            f"\nHeld-out accuracy at step {found[-1]['step']:,} on {recipe.report.problems:,} problems of each task, "
+            f"\nHeld-out accuracy at step {found[-1]['step']:,} on {problems:,} validation problems of each task, "
             f"decoded with `{recipe.report.strategy}`:\n"
         )
         results = "\n".join([head, "| task | accuracy |", "|---|---|", *lines, ""])

@@ -29,7 +29,7 @@ from soar_dlm.train.objective import Hidden, already_hidden, hide, masked_loss
 from soar_dlm.train.optimizer import Optimizers, rate_share
 from soar_dlm.train.recipe import Recipe
 from soar_dlm.train.tokenizer import train_tokenizer
-from soar_dlm.train.validation import Validation, validate
+from soar_dlm.train.validation import Validation, log_entry, validate
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Trainer:
     def _validate(self) -> Validation:
         self.write()
         found = validate(self.folder.path, self.recipe, self.step, self.device)
-        self.folder.append_log({"step": self.step, "validation": found.accuracy, "forwards": found.forwards})
+        self.folder.append_log(log_entry(found))
         return found
 
     def write(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,21 +20,29 @@ from soar_dlm.train.recipe import Recipe
 
 @dataclass(frozen=True)
 class Validation:
-    """The ``accuracy`` and mean ``forwards`` of each task at a step, and a ``sample``: a prompt and its answer."""
+    """The ``accuracy`` and mean ``forwards`` of each task at a step, on this many ``problems`` each.
+
+    The ``sample`` is a prompt and its answer.
+    """
 
     step: int
+    problems: int
     accuracy: Mapping[str, float]
     forwards: Mapping[str, float]
     sample: tuple[str, str] | None
 
 
-def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> Validation:
-    """Decode held-out problems of every task, the same at every validation; the sample changes."""
+def validate(folder: Path, recipe: Recipe, step: int, device: torch.device, count: int | None = None) -> Validation:
+    """Decode held-out problems of every task, the same at every validation; the sample changes.
+
+    ``count`` is the number of problems of each task; by default the recipe's.
+    """
+    count = count or recipe.report.problems
     lm = load(folder, device)
     accuracy, forwards = {}, {}
     samples = []
     for name in recipe.data.tasks:
-        task, problems = _held_out(name, recipe.report.problems)
+        task, problems = _held_out(name, count)
         results = solve(lm, task, problems, recipe.report.strategy)
         right = task.all_correct(problems, [result.text for result in results])
         accuracy[name] = round(sum(right) / len(right), 4)
@@ -41,7 +50,17 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device) -> V
         chosen = step // recipe.report.validate % len(problems)
         samples.append((problems[chosen].prompt, results[chosen].text))
     sample = samples[step // recipe.report.validate % len(samples)] if samples else None
-    return Validation(step, accuracy, forwards, sample)
+    return Validation(step, count, accuracy, forwards, sample)
+
+
+def log_entry(found: Validation) -> dict[str, Any]:
+    """A validation as a line of the log."""
+    return {
+        "step": found.step,
+        "problems": found.problems,
+        "validation": dict(found.accuracy),
+        "forwards": dict(found.forwards),
+    }
 
 
 @cache
