@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -18,10 +18,12 @@ from soar_dlm.errors import SettingsError
 from soar_dlm.evals.likelihood import Pair, log_likelihoods, would_be_written
 from soar_dlm.evals.ranks import Ranks
 from soar_dlm.lm import load
+from soar_dlm.models.loading import FileOptions
+from soar_dlm.options import Options
 from soar_dlm.presets import named_or_preset
 
-LOADING = ("device_map", "revision", "attn_implementation", "mask_token_id")
-DECODING = ("block_length", "top_k", "top_p", "cfg_scale", "seed", "early_exit", "temperature")
+LOADING = (*FileOptions.__optional_keys__, "mask_token_id", "trust_remote_code")
+DECODING = tuple(entry.name for entry in fields(Options) if entry.name != "trace")
 IGNORED = ("max_batch_size",)
 LENGTHS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 AT_ONCE = 256
