@@ -6,6 +6,7 @@
 cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-.venv/bin/python}
 failed=0
+export OMP_WAIT_POLICY=PASSIVE # threads that wait busily starve the others where cores are few
 
 run() { # threads, setting, pytest's arguments
     threads=$1 setting=$2
