@@ -170,6 +170,7 @@ def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:
     beam = advance([done, running], [None, reading], PositionBeam(beam=2), lambda c: c)
     assert [entry.tokens.tolist() for entry in beam] == [[1, 1], [1, 5]]
     assert [entry.last.mode for entry in beam] == ["kept", "search"]
+    assert [entry.last.positions.tolist() for entry in beam] == [[], [1]]
     assert PAPER.rank(beam[0]) == PAPER.rank(done)
 
 
