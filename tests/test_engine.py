@@ -225,6 +225,20 @@ def test_full_canvas_decoding_goes_on_after_the_end() -> None:
     assert (early.tokens, early.steps, early.finish_reason) == ((0, 7, 7, 7), 1, "stop")
 
 
+@pytest.mark.parametrize("released", [None, "llada", "dream"])
+def test_only_released_dream_ends_with_its_best_candidate(released: str | None) -> None:
+    model = random_lm(0)
+    strategy = Soar(beam=2, threshold=0.5, released=released)
+    live = LiveRequest(0, canvas_request(model, [1], 2, strategy), model.facts)
+    masked, full = live.beam[0], live.beam[0].filled(3)
+    live.beam = [full, masked]
+    assert live.finished == (released == "dream")
+    live.beam = [masked, full]
+    assert not live.finished
+    live.beam = [full, full]
+    assert live.finished
+
+
 def test_released_dream_ends_when_its_best_candidate_is_complete_even_with_blocks() -> None:
     model = random_lm(11)
     for block in (None, 2, 3):

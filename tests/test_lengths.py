@@ -132,13 +132,13 @@ def test_only_the_surest_expands_are_made_where_there_is_room_for_few() -> None:
 
 def test_equally_sure_expands_are_made_from_the_left() -> None:
     lengths = Lengths(EXPAND, DELETE, MASK, np.array([45]))
-    found = reading(range(40), [EXPAND] * 40, [0.5] * 40)
-    assert lengths.affordable(start([MASK] * 40, [0] * 40), found, np.arange(40)).tolist() == [0, 1, 2, 3, 4]
+    found = reading(range(40), [EXPAND] * 40, [0.5] * 20 + [0.6] * 20)
+    assert lengths.affordable(start([MASK] * 40, [0] * 40), found, np.arange(40)).tolist() == [20, 21, 22, 23, 24]
 
 
 def test_a_blank_that_was_deleted_whole_still_counts() -> None:
     lengths = Lengths(EXPAND, DELETE, MASK, np.array([5, 9]))
-    assert lengths.room(start([MASK, MASK, 1], [0, 0, -1], [0, 2])).tolist() == [3, 7]
+    assert lengths.room(start([MASK, MASK, 1], [0, 0, -1], [0, 1])).tolist() == [3, 8]
 
 
 def test_candidates_of_different_history_and_equal_content_merge() -> None:
@@ -226,6 +226,14 @@ def test_a_batch_gives_what_each_request_gives_alone(seed: int, strategy: Strate
         options = Options(temperature=temperature, seed=place)
         requests.append(Request(canvas, fill, strategy, options, max_length=8))
     assert decode(model, requests) == about([decode(model, [request])[0] for request in requests])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_candidates_that_differ_in_length_are_sampled_together(seed: int) -> None:
+    options = Options(temperature=1.0, seed=seed, early_exit=False)
+    decoding = infill(growing_lm(seed), [[1], [2]], [3], PositionBeam(beam=3), 8, options)
+    assert len({sum(entry.sizes) for record in decoding.trace for entry in record.beam}) > 1, "some grew, some did not"
+    assert not {EXPAND, DELETE, MASK} & {decoding.tokens[place] for place in decoding.blanks[0]}
 
 
 @given(st.integers(0, 100), any_strategy)

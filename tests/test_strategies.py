@@ -49,12 +49,13 @@ def test_soar_searches_only_when_nothing_is_above_the_threshold() -> None:
     assert committed(Soar(beam=3, threshold=0.55), [0.5, 0.6, 0.4, 0.7]) == [("parallel", [1, 3])]
 
 
-def test_released_code_commits_at_most_five_in_parallel() -> None:
+@pytest.mark.parametrize("released", ["llada", "dream"])
+def test_released_code_commits_at_most_five_in_parallel(released: str) -> None:
     confidence = [0.91, 0.99, 0.92, 0.98, 0.93, 0.97, 0.94]
-    assert committed(Soar(threshold=0.9, released="llada"), confidence) == [("parallel", [1, 3, 4, 5, 6])]
+    assert committed(Soar(threshold=0.9, released=released), confidence) == [("parallel", [1, 3, 4, 5, 6])]
     assert committed(Soar(threshold=0.9), confidence) == [("parallel", [0, 1, 2, 3, 4, 5, 6])]
-    equal = [0.95] * 99
-    assert committed(Soar(threshold=0.9, released="llada"), equal) == [("parallel", [0, 1, 2, 3, 4])]
+    equals = [0.91] * 20 + [0.95] * 20
+    assert committed(Soar(threshold=0.9, released=released), equals) == [("parallel", [20, 21, 22, 23, 24])]
 
 
 def test_step_by_step_on_known_beliefs() -> None:
@@ -169,6 +170,7 @@ def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:
     beam = advance([done, running], [None, reading], PositionBeam(beam=2), lambda c: c)
     assert [entry.tokens.tolist() for entry in beam] == [[1, 1], [1, 5]]
     assert [entry.last.mode for entry in beam] == ["kept", "search"]
+    assert [entry.last.positions.tolist() for entry in beam] == [[], [1]]
     assert PAPER.rank(beam[0]) == PAPER.rank(done)
 
 
@@ -202,6 +204,26 @@ def test_bad_settings_are_refused_when_made(kind: type[Strategy], settings: dict
         kind(**settings)
 
 
+@pytest.mark.parametrize(
+    ("metric", "least", "most"), [("probability", 0, 1), ("margin", 0, 1), ("neg_entropy", -99, 0)]
+)
+def test_a_threshold_may_be_any_value_that_its_metric_takes(metric: str, least: float, most: float) -> None:
+    for threshold in (least, most):
+        assert Soar(metric=metric, threshold=threshold).threshold == threshold
+    with pytest.raises(SettingsError, match=rf"^threshold \(metric {metric}\) must be"):
+        Soar(metric=metric, threshold=most + 0.1)
+
+
+def test_what_a_strategy_does_not_say_is_the_papers_choice() -> None:
+    assert Soar() == Soar(beam=2, threshold=None, metric="probability", released=None)
+    assert PositionBeam() == PositionBeam(beam=2, tokens_per_step=1, metric="probability")
+    assert AdaptiveParallel() == AdaptiveParallel(threshold=None, metric="probability")
+    assert Greedy() == Greedy(tokens_per_step=1, metric="probability")
+    plain = Strategy()
+    assert (plain.beam, plain.tokens_per_step, plain.threshold, plain.metric) == (1, 1, None, "probability")
+    assert plain.rules is PAPER
+
+
 def test_an_open_threshold_takes_the_models_value() -> None:
     values = {"probability": 0.95, "neg_entropy": -0.1}
     assert Soar().bound(values).threshold == 0.95
@@ -215,6 +237,8 @@ def test_names_resolve_to_strategies() -> None:
     assert make_strategy("adaptive", threshold=0.8) == AdaptiveParallel(0.8)
     assert make_strategy("pbs", beam=4) == PositionBeam(4)
     assert make_strategy("pbs-parallel") == PositionBeam(2, tokens_per_step=2)
+    assert make_strategy("soar", beam=3) == Soar(3)
+    assert make_strategy("soar-llada", beam=3) == Soar(3, released="llada")
     assert make_strategy("soar-dream", beam=3) == Soar(3, released="dream")
     assert as_strategy(None) == Soar()
     assert as_strategy("greedy") == Greedy()

@@ -43,6 +43,12 @@ def test_fewest_positions(masked: int, n: int, k: int, m: int) -> None:
     assert fewest_positions(masked, n, k) == m
 
 
+def test_no_subset_comes_twice() -> None:
+    """Most can be reached in several ways: (1, 3) from (0, 3) as well as from (1, 2)."""
+    flat = np.full(6, 0.5, dtype=np.float32)
+    assert [tuple(subset) for subset in best_subsets(flat, 2, 15)] == list(itertools.combinations(range(6), 2))
+
+
 def test_large_choices_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """C(200, 20) subsets exist; the search may look at no more than a few for each one it returns."""
     looked = 0

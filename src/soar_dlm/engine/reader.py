@@ -32,7 +32,7 @@ class ReadSettings:
     sampling: Sampling
     cfg_scale: float
     banned: tuple[int, ...]
-    expand_id: int | None = None
+    expand_id: int | None
 
     @property
     def rows(self) -> int:
@@ -58,7 +58,7 @@ class Question:
     settings: ReadSettings
     uniforms: Floats | None
     to_fill: Bools
-    full: Bools | None = None
+    full: Bools | None
 
     def unconditional(self, mask_id: int) -> Ints:
         """The row with its prompt masked, for classifier-free guidance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -68,7 +68,7 @@ class StepRecord:
 class Trace:
     """All steps of a request; the answer is the first entry of the last beam."""
 
-    steps: tuple[StepRecord, ...] = field(default=())
+    steps: tuple[StepRecord, ...]
 
     def __iter__(self) -> Iterator[StepRecord]:
         return iter(self.steps)
