@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 RESULTS ?= docs/results/eval
+DEFAULTS ?= docs/results/defaults/results
 
-.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 eval tables retrain clean
+.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 eval defaults tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -59,6 +60,23 @@ eval: $(VENV)/.ready
 	$(BIN)/soar tune $(RESULTS)/sweep --beam 2 --forwards 0.67 -o $(RESULTS)/tuned.toml --overwrite
 	$(BIN)/soar eval -m mini-llada -t mini-code -s greedy --preset $(RESULTS)/tuned.toml -o $(RESULTS)/tuned \
 	    --allow-code-execution
+
+# The decoding defaults of the embedded models, from validation problems. By probability, mini-llada's come from the sweeps
+# of table1, which must have been run before.
+defaults: $(VENV)/.ready
+	$(BIN)/soar tune docs/results/table1/results/*.validation --beam 2 --forwards 0.67 \
+	    --save-to-model src/soar_dlm/models/shipped/mini-llada
+	for pair in margin:0.9,0.95,0.98,0.99,0.998 neg_entropy:-0.2,-0.1,-0.05,-0.02,-0.01; do \
+	    for task in mini-gsm mini-code mini-sudoku; do \
+	        $(BIN)/soar sweep -m mini-llada -t $$task --protocol library --metric $${pair%:*} --thresholds=$${pair#*:} \
+	            -o $(DEFAULTS)/mini-llada/$${pair%:*}/$$task --allow-code-execution || exit 1; done; \
+	    $(BIN)/soar tune $(DEFAULTS)/mini-llada/$${pair%:*}/* --forwards 0.67 \
+	        --save-to-model src/soar_dlm/models/shipped/mini-llada || exit 1; done
+	for pair in neg_entropy:-0.5,-0.2,-0.1,-0.05,-0.02 probability:0.8,0.9,0.95,0.98,0.99; do \
+	    $(BIN)/soar sweep -m mini-dreamon -t mini-infill --metric $${pair%:*} --thresholds=$${pair#*:} \
+	        -o $(DEFAULTS)/mini-dreamon/$${pair%:*} --allow-code-execution || exit 1; \
+	    $(BIN)/soar tune $(DEFAULTS)/mini-dreamon/$${pair%:*} --forwards 0.67 \
+	        --save-to-model src/soar_dlm/models/shipped/mini-dreamon || exit 1; done
 
 tables: $(VENV)/.ready
 	for number in 1 2 3; do for format in markdown:md latex:tex json:json; do \
