@@ -80,6 +80,7 @@ def test_an_error_in_place_of_a_request_takes_its_ticket() -> None:
     request, refused = canvas_request(model, [1], 2, Greedy()), SettingsError("not like this")
     final = {event.ticket: event for event in Engine(model).run([request, refused, request]) if event.final}
     assert final[1].error is refused
+    assert (final[1].best, final[1].record) == (None, None), "it never started"
     assert [ticket for ticket, event in sorted(final.items()) if event.decoding is not None] == [0, 2]
 
 
@@ -88,6 +89,9 @@ def test_nothing_to_fill_ends_at_once_without_a_forward() -> None:
     decoding = decode(model, [Request([1, 2, 3], [], Greedy())])[0]
     assert (decoding.tokens, decoding.steps, decoding.forwards) == ((1, 2, 3), 0, 0)
     assert model.seen == []
+    (event,) = Engine(model).run([Request([1, 2, 3], [], Greedy())])
+    assert event.best is not None
+    assert event.best.last.mode == "start"
 
 
 def test_a_prompt_that_contains_the_mask_token_is_left_alone() -> None:

@@ -93,8 +93,9 @@ def test_the_mask_token_is_never_committed() -> None:
     assert decoding.tokens == (0, 1)
     e = math.e
     assert decoding.mean_confidence == pytest.approx(e / (e + 2), abs=1e-5), "and its share is not counted"
-    released = decode_one(model, [0], 1, Soar(threshold=1.0, released="llada"))
-    assert released.tokens == (0, 3), "the released code does not ban it"
+    for released in ("llada", "dream"):
+        decoding = decode_one(model, [0], 1, Soar(threshold=1.0, released=released))
+        assert decoding.tokens == (0, 3), "the released code does not ban it"
 
 
 def candidate(tokens: list[int], score: float, steps: int, mode: Mode = "search", **more: float) -> Candidate:
@@ -171,6 +172,7 @@ def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:
     assert [entry.tokens.tolist() for entry in beam] == [[1, 1], [1, 5]]
     assert [entry.last.mode for entry in beam] == ["kept", "search"]
     assert [entry.last.positions.tolist() for entry in beam] == [[], [1]]
+    assert [entry.last.confidence.size for entry in beam] == [0, 1]
     assert PAPER.rank(beam[0]) == PAPER.rank(done)
 
 
