@@ -26,7 +26,7 @@ RECIPES = Path(__file__).parent.parent / "recipes"
 def measure(model: str, problems: int) -> None:
     recipe = read_recipe(RECIPES / f"{model}.toml")
     folder = RunFolder(SHIPPED / model)
-    step = max(int(entry["step"]) for entry in folder.entries())
+    step = max(int(entry.get("step", 0)) for entry in folder.entries())
     found = validate(folder.path, recipe, step, torch.device("cpu"), problems)
     folder.append_log(log_entry(found))
     write_card(folder, recipe, parameters(folder.path), step)

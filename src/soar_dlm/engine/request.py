@@ -48,7 +48,7 @@ class Decoding:
     deletes included.
 
     ``finish_reason`` is "stop" at an end token or stop string, or if the canvas could have been longer; "length" if it
-    was full; "budget" if a blank has expanded as often as it may and is not full.
+    was full; "budget" if a blank has used up its expansions.
     """
 
     tokens: tuple[int, ...]
