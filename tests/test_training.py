@@ -95,7 +95,7 @@ def test_a_run_writes_a_checkpoint_that_loads(family: str, tmp_path: Path) -> No
     card = (tmp_path / "README.md").read_text()
     assert f"{trainer.parameters:,} parameters" in card
     assert "8 steps on mini-sums" in card
-    assert f"on {trainer.recipe.report.problems} problems of each task" in card
+    assert f"on {trainer.recipe.report.problems} validation problems of each task" in card
     entries = list(trainer.folder.entries())
     assert entries[0]["parameters"] == trainer.parameters
     assert [entry["step"] for entry in entries[1:] if "loss" in entry] == [2, 4, 6, 8]
