@@ -16,6 +16,7 @@ from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode
 from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.options import Options
+from soar_dlm.search.question import Reading
 from soar_dlm.search.strategy import Strategy
 
 THRESHOLDS = {"probability": 0.9, "margin": 0.9, "neg_entropy": -0.1}
@@ -111,6 +112,16 @@ def scripted_lm(beliefs: dict[int, dict[int, float]], vocab_size: int = 9, ends:
         return [*np.log(probabilities).tolist(), -30.0]
 
     return CraftedLM(rule, vocab_size, ends)
+
+
+def reading_of(
+    confidence: Sequence[float], tokens: Sequence[int] | None = None, ends: Sequence[int] = (), **more: Any
+) -> Reading:
+    """What a model might say of neighbouring positions."""
+    sure = np.array(confidence, dtype=np.float32)
+    ids = np.arange(sure.size) if tokens is None else np.array(tokens)
+    tables = {name: np.array(values, dtype=np.float32) for name, values in more.items()}
+    return Reading(np.arange(sure.size), ids, sure, np.isin(ids, ends), **tables)
 
 
 def canvas_request(

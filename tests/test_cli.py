@@ -248,8 +248,8 @@ def third_party(tmp_path: Path) -> dict[str, str]:
         "class Leftmost(Strategy):\n"
         "    at_once: int = 1\n"
         "    backwards: bool = False\n"
-        "    def propose(self, confidence):\n"
-        "        size = confidence.size\n"
+        "    def propose(self, reading):\n"
+        "        size = len(reading)\n"
         "        first = size - 1 if self.backwards else 0\n"
         "        return [Proposal(np.arange(first, min(first + self.at_once, size)), 'search')]\n"
     )

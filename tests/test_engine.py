@@ -19,6 +19,7 @@ from soar_dlm.errors import NonFiniteLogits, PromptError, PromptTooLong, Setting
 from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.beam import finished
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -155,12 +156,10 @@ def test_candidates_of_a_beam_draw_for_themselves() -> None:
     model = random_lm(4)
     options = Options(temperature=1.0, seed=3, early_exit=False)
     live = LiveRequest(0, canvas_request(model, [1], 6, PositionBeam(beam=3), options), model.facts)
+    assert live.begin() is None
     for _ in range(2):
-        questions = [question for question in live.questions() if question is not None]
-        live.absorb(Reader(model, EngineSettings()).read(questions))
-    draws = [
-        question.uniforms for question in live.questions() if question is not None and question.uniforms is not None
-    ]
+        live.absorb(Reader(model, EngineSettings()).read(live.questions()))
+    draws = [uniforms for asked in live.questions() if (uniforms := asked.question.uniforms) is not None]
     assert len(draws) == 3
     assert all(numbers.dtype == np.float32 for numbers in draws), "some devices have no float64"
     numbers = np.concatenate(draws)
@@ -231,16 +230,13 @@ def test_full_canvas_decoding_goes_on_after_the_end() -> None:
 
 @pytest.mark.parametrize("released", [None, "llada", "dream"])
 def test_only_released_dream_ends_with_its_best_candidate(released: str | None) -> None:
-    model = random_lm(0)
     strategy = Soar(beam=2, threshold=0.5, released=released)
-    live = LiveRequest(0, canvas_request(model, [1], 2, strategy), model.facts)
-    masked, full = live.beam[0], live.beam[0].filled(3)
-    live.beam = [full, masked]
-    assert live.finished == (released == "dream")
-    live.beam = [masked, full]
-    assert not live.finished
-    live.beam = [full, full]
-    assert live.finished
+    model = random_lm(0)
+    masked = LiveRequest(0, canvas_request(model, [1], 2, strategy), model.facts).best
+    full, ends_with_best = masked.filled(3), strategy.rules.ends_with_best
+    assert finished([full, masked], ends_with_best) == (released == "dream")
+    assert not finished([masked, full], ends_with_best)
+    assert finished([full, full], ends_with_best)
 
 
 def test_released_dream_ends_when_its_best_candidate_is_complete_even_with_blocks() -> None:

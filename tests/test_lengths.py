@@ -15,10 +15,11 @@ from soar_dlm.errors import PromptTooLong, SettingsError
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.beam import merge
-from soar_dlm.search.candidate import Candidate, Commit, Proposal, Reading
+from soar_dlm.search.candidate import Candidate, Commit, Proposal
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.lengths import Lengths
 from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.question import Reading
 from soar_dlm.search.rules import mean_per_step
 from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy

@@ -15,9 +15,9 @@ from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import SettingsError, SoarError, StopError, StrategyError
 from soar_dlm.options import Options
-from soar_dlm.search.candidate import Floats
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.question import Reading
 from tests.crafted import CraftedLM, canvas_request, random_lm, scripted_lm
 
 
@@ -26,12 +26,12 @@ class Custom(Strategy):
     """Proposes, ranks and cuts as it is told; None leaves a rule as it is."""
 
     beam: int = 2
-    proposals: Callable[[Floats], Any] | None = None
+    proposals: Callable[[Reading], Any] | None = None
     ranks: Callable[[Candidate], Any] | None = None
     widths: Callable[[Pool], Any] | None = None
 
-    def propose(self, confidence: Floats) -> list[Proposal]:
-        found: list[Proposal] = super().propose(confidence) if self.proposals is None else self.proposals(confidence)
+    def propose(self, reading: Reading) -> list[Proposal]:
+        found: list[Proposal] = super().propose(reading) if self.proposals is None else self.proposals(reading)
         return found
 
     def rank(self, candidate: Candidate) -> float:
@@ -47,8 +47,8 @@ def failing(*_: Any) -> Any:
     raise ZeroDivisionError("a bug of the author's")
 
 
-def picking(picks: Any, mode: Any = "search") -> Callable[[Floats], Any]:
-    return lambda confidence: [Proposal(picks, mode)]
+def picking(picks: Any, mode: Any = "search") -> Callable[[Reading], Any]:
+    return lambda reading: [Proposal(picks, mode)]
 
 
 BROKEN = {

@@ -12,20 +12,22 @@ from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.beam import advance, merge
-from soar_dlm.search.candidate import Candidate, Commit, Mode, Pool, Reading
+from soar_dlm.search.candidate import Candidate, Commit, Mode, Pool
 from soar_dlm.search.catalogue import STRATEGIES, as_strategy, make_strategy
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.question import Place, Reading
 from soar_dlm.search.rules import PAPER, RELEASED
 from soar_dlm.search.soar import Soar
+from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
-from tests.crafted import decode_one, scripted_lm
+from tests.crafted import decode_one, reading_of, scripted_lm
 
 BELIEFS = {2: {1: 0.8}, 3: {2: 0.97}, 4: {3: 0.6}, 5: {4: 0.99}}
 
 
 def committed(strategy: Strategy, confidence: list[float]) -> list[tuple[str, list[int]]]:
-    proposals = strategy.propose(np.array(confidence, dtype=np.float32))
+    proposals = strategy.propose(reading_of(confidence))
     return [(proposal.mode, proposal.picks.tolist()) for proposal in proposals]
 
 
@@ -165,10 +167,13 @@ def test_a_candidate_that_ends_early_has_no_open_position() -> None:
     assert (filled.score, filled.steps) == (0.9, 1), "at no cost and no gain"
 
 
+START = Start(candidate([9, 9], 0, 0), 9, lambda *_, **__: Place(0, 0))
+
+
 def test_a_complete_candidate_keeps_its_rank_and_its_place() -> None:
     done, running = candidate([1, 1], 1.8, 2), candidate([1, 9], 0.9, 1)
     reading = Reading(np.array([1]), np.array([5]), np.array([0.3], dtype=np.float32))
-    beam = advance([done, running], [None, reading], PositionBeam(beam=2), lambda c: c)
+    beam = advance([done, running], [None, reading], PositionBeam(beam=2), START)
     assert [entry.tokens.tolist() for entry in beam] == [[1, 1], [1, 5]]
     assert [entry.last.mode for entry in beam] == ["kept", "search"]
     assert [entry.last.positions.tolist() for entry in beam] == [[], [1]]
@@ -181,7 +186,7 @@ def test_a_step_whose_new_candidates_all_merge_into_complete_ones_goes_on() -> N
     done, running = candidate([1, 5], 1.8, 2), candidate([1, 9], 0.3, 1)
     reading = Reading(np.array([1]), np.array([5]), np.array([0.3], dtype=np.float32))
     for strategy in (Soar(beam=2, threshold=0.2), Soar(threshold=0.2, released="llada"), PositionBeam()):
-        beam = advance([done, running], [None, reading], strategy, lambda c: c)
+        beam = advance([done, running], [None, reading], strategy, START)
         assert [entry.tokens.tolist() for entry in beam] == [[1, 5]]
 
 

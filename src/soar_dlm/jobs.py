@@ -198,6 +198,7 @@ class Jobs:
             "tokens_per_forward": decoding.written / max(decoding.forwards, 1),
             "mean_confidence": decoding.mean_confidence,
             "finish_reason": decoding.finish_reason,
+            "details": dict(decoding.details),
             "trace": decoding.trace,
             "prompt_length": job.first,
             "seed": seed,

@@ -22,7 +22,8 @@ class Result:
     committed per evaluation (what an early exit filled in does not count) and ``mean_confidence`` the mean confidence
     of everything it committed. ``finish_reason`` is "stop" at an end token or stop string, else "length". ``trace``
     positions count from the start of the prompt, which is ``prompt_length`` tokens long; without ``trace=True`` it is
-    empty. ``seed`` is the one that sampling started from. ``usage`` counts tokens, steps and forwards.
+    empty. ``details`` is what the search counted or measured besides, such as the score of a verified text. ``seed`` is
+    the one that sampling started from. ``usage`` counts tokens, steps and forwards.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Result:
     tokens_per_forward: float
     mean_confidence: float
     finish_reason: FinishReason
+    details: dict[str, float]
     trace: Trace
     prompt_length: int
     seed: int

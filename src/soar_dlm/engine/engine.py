@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from threading import Lock, RLock
 
 from soar_dlm.engine.live import LiveRequest
-from soar_dlm.engine.reader import Question, Reader
+from soar_dlm.engine.reader import Reader
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode
 from soar_dlm.errors import SoarError
 from soar_dlm.models.masked_lm import MaskedLM
-from soar_dlm.search.candidate import Reading
 
 
 class Engine:
@@ -21,10 +20,12 @@ class Engine:
 
     Each :meth:`step`:
 
-    1. waiting requests join, in the order they came, while the rows they may need fit in ``max_rows``;
-    2. every live candidate of every live request is a row of one forward;
-    3. each request's search advances one step and yields one event;
+    1. waiting requests join, in the order they came, while the rows they take fit in ``max_rows``;
+    2. the questions of all searches are the rows of one forward, equal questions of a request one row;
+    3. each search is sent its readings, runs to its next questions or its answer, and gives one event;
     4. finished and failed requests leave.
+
+    The engine knows nothing of beams: what is asked, and what follows from it, is up to each request's search.
 
     A request's result depends on nothing else in the batch; one that fails ends with an error event of its own.
 
@@ -84,7 +85,7 @@ class Engine:
         rows = sum(live.rows for live in self._live)
         while self._waiting and (not self._live or rows + self._waiting[0].rows <= self.settings.max_rows):
             live = self._waiting.popleft()
-            if live.finished:
+            if live.full:
                 done.append(live)
             else:
                 self._live.append(live)
@@ -97,22 +98,17 @@ class Engine:
             with self._lists:
                 done, live = self._admit(), list(self._live)
             events = [one.finish() for one in done]
-            asked = [one.questions() for one in live]
-            answers = self._answered([question for questions in asked for question in questions])
-            advanced = [
-                one.absorb([next(answers) for _ in questions]) for one, questions in zip(live, asked, strict=True)
-            ]
+            begun = [(one, one.begin()) for one in live]
+            running = [one for one, over in begun if over is None]
+            asked = [one.questions() for one in running]
+            answers = iter(self._reader.read([question for own in asked for question in own]) if running else ())
+            advanced = [over for _, over in begun if over is not None]
+            advanced += [one.absorb([next(answers) for _ in own]) for one, own in zip(running, asked, strict=True)]
             gone = {event.ticket for event in advanced if event.final}
             with self._lists:
                 kept = {one.ticket for one in self._live}
                 self._live = [one for one in self._live if one.ticket not in gone]
             return [*events, *(event for event in advanced if event.ticket in kept)]
-
-    def _answered(self, questions: list[Question | None]) -> Iterator[Reading | SoarError | None]:
-        """The answer to each question, None to None."""
-        real = [question for question in questions if question is not None]
-        answers = iter(self._reader.read(real) if real else ())
-        return (None if question is None else next(answers) for question in questions)
 
     def run(self, requests: Iterable[Request | SoarError] = ()) -> Iterator[StepEvent]:
         """Decode to the end, taking requests from the iterable as there is room; it may be long or slow.

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from soar_dlm import checks
-from soar_dlm.engine.reader import Question, ReadSettings
+from soar_dlm.engine.reader import Asked, ReadSettings
 from soar_dlm.engine.request import Decoding, FinishReason, Request, StepEvent, check_canvas, empty_canvas
 from soar_dlm.engine.stopping import Decode, Stopping
 from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
 from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.options import Options
-from soar_dlm.search.beam import advance
-from soar_dlm.search.candidate import Candidate, Reading
+from soar_dlm.search.candidate import Candidate
+from soar_dlm.search.contract import checked_answer, checked_questions, checked_search
 from soar_dlm.search.lengths import Lengths
+from soar_dlm.search.question import Answer, Place, Question, Reading, Search
+from soar_dlm.search.sampling import Sampling
+from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
 class LiveRequest:
-    """The search of one request: its beam and the record of its steps.
+    """A request's search, what it is waiting for, and the record of its steps.
 
     Strategies are other people's code: whatever one raises ends this request, with an error that names the strategy.
     """
@@ -32,29 +36,41 @@ class LiveRequest:
             raise SettingsError(f"strategy must be a soar_dlm.Strategy such as Soar(), not {request.strategy!r}.")
         try:
             self.strategy = request.strategy.bound(facts.thresholds)
-            checks.whole_number("beam", self.strategy.beam, 1)
+            checks.whole_number("rows", self.strategy.rows, 1)
         except SoarError:
             raise
         except Exception as error:
             raise _blamed(request.strategy, error) from error
         tokens, fill = check_canvas(request.tokens, request.fill, facts)
-        self.beam = [empty_canvas(tokens, fill, facts.mask_id, self.options.block_length)]
+        self.best = empty_canvas(tokens, fill, facts.mask_id, self.options.block_length)
         self._lengths = self._growth(request.max_length)
         self._settings = self._read_settings(self.options)
         self._stopping = Stopping((*facts.end_ids, *self.options.stop_token_ids), request.stop, decode)
-        self._random = np.random.default_rng(self.options.seed)
+        self._start = Start(
+            self.best,
+            facts.mask_id,
+            self._report,
+            settle=self._settle,
+            lengths=self._lengths,
+            end_ids=self._stopping.ends,
+            random=np.random.default_rng(self.options.seed) if self.options.temperature > 0 else None,
+        )
+        self._search: Search | None = None
+        self._asked: Sequence[Question] = ()
+        self._entries: list[BeamEntry] = []
+        self._best_place = 0
         self._records: list[StepRecord] = []
         self.forwards = self.steps = 0
 
     @property
     def rows(self) -> int:
-        """The most rows this request can take up in a step."""
-        return self.strategy.beam * self._settings.rows
+        """About how many rows this request takes up in a step."""
+        return self.strategy.rows * self._settings.rows
 
     def _growth(self, max_length: int | None) -> Lengths | None:
         if max_length is None:
             return None
-        facts, start = self.facts, self.beam[0]
+        facts, start = self.facts, self.best
         if facts.expand_id is None or facts.delete_id is None:
             raise SettingsError("This model has no expand and delete tokens; it cannot change the length of a canvas.")
         checks.whole_number("max_length", max_length, 1)
@@ -84,77 +100,123 @@ class LiveRequest:
         return ReadSettings(self.strategy.metric, options.sampling, options.cfg_scale, tuple(sorted(banned)), expand)
 
     @property
-    def finished(self) -> bool:
-        deciding = self.beam[:1] if self.strategy.rules.ends_with_best else self.beam
-        return not any(candidate.open.any() for candidate in deciding)
+    def full(self) -> bool:
+        """Whether there is nothing to fill, and so nothing to ask."""
+        return not self.best.open.any()
 
-    def questions(self) -> list[Question | None]:
-        """What to ask the model about each candidate of the beam; None for one without a mask."""
-        draws = None
-        if self.options.temperature > 0:
-            longest = max(candidate.tokens.size for candidate in self.beam)
-            draws = self._random.random((len(self.beam), longest), dtype=np.float32)
-        asked: list[Question | None] = []
-        for place, candidate in enumerate(self.beam):
-            columns = candidate.window()
-            if not columns.size:
-                asked.append(None)
-                continue
-            full = None
-            if self._lengths is not None:
-                full = self._lengths.room(candidate)[candidate.blank[columns]] == 0
-            asked.append(
-                Question(
-                    candidate.tokens,
-                    columns,
-                    self._settings,
-                    uniforms=None if draws is None else draws[place, columns],
-                    to_fill=candidate.blank >= 0,
-                    full=full,
-                )
-            )
-        return asked
-
-    def absorb(self, answers: Sequence[Reading | SoarError | None]) -> StepEvent:
-        """Advance the search by one step, or end it with the error that stopped it."""
+    def begin(self) -> StepEvent | None:
+        """Start the search, once; an event if it is over before its first question."""
+        if self._search is not None:
+            return None
         try:
-            readings = [self._usable(answer) for answer in answers]
-        except SoarError as error:
-            return self._failed(error)
-        try:
-            self.beam = advance(self.beam, readings, self.strategy, self._settle, self._lengths)
-            entries = tuple(BeamEntry.of(candidate, self.strategy.rank(candidate)) for candidate in self.beam)
-        except StopError as error:
-            return self._failed(error)
+            self._search = checked_search(self.strategy.search(self._start))
         except Exception as error:
             return self._failed(_blamed(self.strategy, error))
-        ran = sum(reading is not None for reading in readings)
-        self.forwards += ran
+        try:
+            answer = self._resume(None)
+        except SoarError as error:
+            return self._failed(error)
+        return None if answer is None else self.finish(answer)
+
+    def questions(self) -> list[Asked]:
+        """What the search waits for, equal questions once."""
+        return [Asked(question, self._settings_of(question)) for question in self._distinct()]
+
+    def _distinct(self) -> Sequence[Question]:
+        if len(self._asked) == 1:
+            return self._asked
+        return list({question.key: question for question in self._asked}.values())
+
+    def _settings_of(self, question: Question) -> ReadSettings:
+        """How to read this question: tokens are drawn only where it brings the numbers that decide."""
+        sampling = self._settings.sampling if question.uniforms is not None else Sampling()
+        given = question.given is not None
+        return replace(self._settings, sampling=sampling, wanted=question.wanted, given=given)
+
+    def absorb(self, answers: Sequence[Reading | SoarError]) -> StepEvent:
+        """Send the answers to :meth:`questions` to the search, or end it with the error that stopped it."""
+        self._entries, self._best_place = [], 0
         self.steps += 1
-        record = StepRecord(self.steps, ran, entries)
+        self.forwards += len(answers)
+        try:
+            readings = [self._usable(answer) for answer in answers]
+            if len(readings) < len(self._asked):
+                keys = [question.key for question in self._distinct()]
+                known = dict(zip(keys, readings, strict=True))
+                readings = [known[question.key] for question in self._asked]
+            answer = self._resume(readings)
+        except SoarError as error:
+            return self._failed(error)
+        record = StepRecord(self.steps, len(answers), tuple(self._entries), self._best_place)
         if self.options.trace:
             self._records.append(record)
-        return self.finish(record) if self.finished else StepEvent(self.ticket, self.beam[0], record)
+        return StepEvent(self.ticket, self.best, record) if answer is None else self.finish(answer, record)
 
-    def finish(self, record: StepRecord | None = None) -> StepEvent:
+    def _resume(self, readings: Sequence[Reading] | None) -> Answer | None:
+        """Run the search to its next questions; its answer if it has one, or the error that ended it."""
+        try:
+            return self._ran(readings)
+        except StopError:
+            raise
+        except Exception as error:
+            raise _blamed(self.strategy, error) from error
+
+    def _ran(self, readings: Sequence[Reading] | None) -> Answer | None:
+        """What a search does not report goes into the trace as well: the canvases it asks about next, or its answer."""
+        assert self._search is not None
+        try:
+            asked = next(self._search) if readings is None else self._search.send(readings)
+        except StopIteration as stop:
+            answer = checked_answer(stop.value)
+            if answer.candidate is not self.best:
+                self._report([answer.candidate], [self.strategy.rank(answer.candidate)])
+            return answer
+        self._asked = checked_questions(asked)
+        if readings is not None and not self._entries:
+            candidates = [question.candidate for question in self._asked]
+            self._report(candidates, [self.strategy.rank(candidate) for candidate in candidates])
+        return None
+
+    def _report(
+        self,
+        candidates: Sequence[Candidate],
+        ranks: Sequence[float],
+        after: Place | None = None,
+        dive: int = 0,
+        verdict: float | None = None,
+    ) -> Place:
+        """Put candidates, best first, into the record of this step, and say where they are.
+
+        ``after`` is the place of the report that their origins refer to; by default, the step before.
+        """
+        place = Place(self.steps, len(self._entries))
+        came_from = Place(self.steps - 1, 0) if after is None else after
+        for candidate, rank in zip(candidates, ranks, strict=True):
+            self._entries.append(BeamEntry.of(candidate, float(rank), came_from, dive, verdict))
+        self.best, self._best_place = candidates[0], place.first
+        return place
+
+    def finish(self, answer: Answer | None = None, record: StepRecord | None = None) -> StepEvent:
         """The last event of a request that needs no further step."""
         try:
-            return StepEvent(self.ticket, self.beam[0], record, self._decoding())
+            found = answer or Answer(self.best)
+            self.best = found.candidate
+            return StepEvent(self.ticket, self.best, record, self._decoding(found))
         except StopError as error:
             return self._failed(error)
 
-    def _usable(self, answer: Reading | SoarError | None) -> Reading | None:
+    def _usable(self, answer: Reading | SoarError) -> Reading:
         if isinstance(answer, SoarError):
             raise answer
-        if answer is not None and np.isnan(answer.confidence).any():
+        if np.isnan(answer.confidence).any():
             raise NonFiniteLogits(
-                f"The model returned NaN or infinite logits at step {self.steps + 1}. Try dtype float32 or bfloat16 "
+                f"The model returned NaN or infinite logits at step {self.steps}. Try dtype float32 or bfloat16 "
                 "instead of float16, a lower cfg_scale, or check the checkpoint."
             )
-        return answer
+        return replace(answer, ends=np.isin(answer.tokens, self._stopping.ends))
 
     def _failed(self, error: SoarError) -> StepEvent:
-        return StepEvent(self.ticket, self.beam[0], error=error)
+        return StepEvent(self.ticket, self.best, error=error)
 
     def _settle(self, candidate: Candidate) -> Candidate:
         """Early exit: complete a candidate whose text has ended."""
@@ -166,8 +228,8 @@ class LiveRequest:
         text = candidate.tokens[:first_open][candidate.blank[:first_open] >= 0]
         return candidate.filled(self.facts.filler_id) if self._stopping.ended(text) else candidate
 
-    def _decoding(self) -> Decoding:
-        best = self.beam[0]
+    def _decoding(self, answer: Answer) -> Decoding:
+        best = answer.candidate
         places = [np.flatnonzero(best.blank == blank) for blank in range(best.expansions.size)]
         return Decoding(
             tokens=tuple(best.tokens.tolist()),
@@ -179,6 +241,7 @@ class LiveRequest:
             written=best.written,
             mean_confidence=best.confidence_sum / max(best.committed, 1),
             finish_reason=self._finish_reason(best),
+            details=dict(answer.details),
             trace=Trace(tuple(self._records)),
         )
 

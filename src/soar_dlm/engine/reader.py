@@ -13,11 +13,13 @@ from torch import Tensor
 
 from soar_dlm.engine.memory import OutOfRoom, out_of_room
 from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.engine.transfer import HostPart, Slice, to_host
 from soar_dlm.errors import OutOfMemory, SoarError
 from soar_dlm.models.masked_lm import MaskedLM, Rows
-from soar_dlm.search.candidate import Bools, Floats, Ints, Reading
+from soar_dlm.search.candidate import Ints
 from soar_dlm.search.metrics import get_metric
-from soar_dlm.search.reading import BANNED, ban, read
+from soar_dlm.search.question import ONLY_TOKENS, Question, Reading, Wanted
+from soar_dlm.search.reading import BANNED, ban, read, read_more
 from soar_dlm.search.sampling import Sampling
 
 CACHE = 2 * 2**20
@@ -26,13 +28,18 @@ CACHE = 2 * 2**20
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """How logits become tokens and confidences; positions with equal settings are read together."""
+    """How logits become readings; positions with equal settings are read together.
+
+    ``given`` says that the log probability of a given token is wanted at each position.
+    """
 
     metric: str
     sampling: Sampling
     cfg_scale: float
     banned: tuple[int, ...]
     expand_id: int | None
+    wanted: Wanted = ONLY_TOKENS
+    given: bool = False
 
     @property
     def rows(self) -> int:
@@ -40,29 +47,31 @@ class ReadSettings:
         return 2 if self.cfg_scale else 1
 
     @property
+    def more(self) -> bool:
+        """Whether anything is wanted besides tokens and confidences."""
+        return self.given or self.wanted != ONLY_TOKENS
+
+    @property
     def buffers(self) -> int:
         """float32 copies of the logits alive at once: what the head itself needs, guidance, and the reading."""
-        return 1 + self.sampling.buffers + (1 if self.cfg_scale else 0)
+        return 1 + self.sampling.buffers + (1 if self.cfg_scale else 0) + (5 if self.more else 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """One candidate's row and the masked positions to read, all in canvas coordinates.
+class Asked:
+    """A question of a request, and how that request reads logits."""
 
-    ``uniforms`` [W] decide the draws when tokens are sampled; ``to_fill`` [L] tells the prompt from the rest.
-    ``full`` [W], on a canvas that can grow, says where expand is not offered.
-    """
-
-    tokens: Ints
-    columns: Ints
+    question: Question
     settings: ReadSettings
-    uniforms: Floats | None
-    to_fill: Bools
-    full: Bools | None
+
+    @property
+    def size(self) -> int:
+        return int(self.question.positions.size)
 
     def unconditional(self, mask_id: int) -> Ints:
         """The row with its prompt masked, for classifier-free guidance."""
-        return np.where(self.to_fill, self.tokens, mask_id)
+        candidate = self.question.candidate
+        return np.where(candidate.blank >= 0, candidate.tokens, mask_id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,18 +86,23 @@ class _Part:
     banned: Tensor
     uniforms: Tensor
     full: Tensor
+    given: Tensor
 
     @classmethod
-    def of(cls, questions: Sequence[Question], device: torch.device) -> _Part:
-        settings = questions[0].settings
-        drawn = [question.uniforms for question in questions if question.uniforms is not None]
-        full = [question.full for question in questions if question.full is not None]
+    def of(cls, asked: Sequence[Asked], device: torch.device) -> _Part:
+        settings = asked[0].settings
+
+        def joined(name: str) -> Tensor:
+            parts = [part for one in asked if (part := getattr(one.question, name)) is not None]
+            return torch.from_numpy(np.concatenate(parts)).to(device) if parts else torch.empty(0, device=device)
+
         return cls(
             settings,
-            size=sum(question.columns.size for question in questions),
+            size=sum(one.size for one in asked),
             banned=torch.tensor(settings.banned, dtype=torch.int64, device=device),
-            uniforms=torch.from_numpy(np.concatenate(drawn)).to(device) if drawn else torch.empty(0, device=device),
-            full=torch.from_numpy(np.concatenate(full)).to(device) if full else torch.empty(0, device=device),
+            uniforms=joined("uniforms"),
+            full=joined("full"),
+            given=joined("given"),
         )
 
 
@@ -98,8 +112,9 @@ class Reader:
     1. Rows are sorted by how they are read and left-padded to the longest; guided rows have an unconditional twin.
     2. The backbone runs once, or once for every ``max_rows`` rows.
     3. The head runs on the positions asked for, in slices that keep logits and what is made of them in the budget.
-    4. Each slice is reduced to a token and a confidence per position at once; the vocabulary never leaves the device.
-    5. Tokens and confidences of the whole batch come to the host in one transfer.
+    4. Each slice is reduced to a token and a confidence per position at once, and to what else a question wants; the
+       vocabulary never leaves the device.
+    5. What was read of the whole batch comes to the host in one transfer.
     6. Where the backbone runs out of memory, its rows are halved, and later forwards are kept as small: memory grows
        with rows times length, so that product is what is remembered. Where the head does, its budget is halved. A
        question that does not fit even so is answered by an error.
@@ -111,36 +126,37 @@ class Reader:
         self._most_tokens: float = math.inf
 
     @torch.inference_mode()
-    def read(self, questions: Sequence[Question]) -> list[Reading | SoarError]:
+    def read(self, asked: Sequence[Asked]) -> list[Reading | SoarError]:
         """The answer to each question."""
         groups: dict[ReadSettings, int] = {}
-        group_of = [groups.setdefault(question.settings, len(groups)) for question in questions]
-        order = sorted(range(len(questions)), key=group_of.__getitem__)
-        answers = dict(zip(order, self._answers([questions[place] for place in order]), strict=True))
-        return [answers[place] for place in range(len(questions))]
+        group_of = [groups.setdefault(one.settings, len(groups)) for one in asked]
+        order = sorted(range(len(asked)), key=group_of.__getitem__)
+        answers = dict(zip(order, self._answers([asked[place] for place in order]), strict=True))
+        return [answers[place] for place in range(len(asked))]
 
-    def _answers(self, asked: Sequence[Question]) -> list[Reading | SoarError]:
+    def _answers(self, asked: Sequence[Asked]) -> list[Reading | SoarError]:
         """The answers to questions sorted by their settings."""
-        parts = [
-            _Part.of(list(members), self.model.device)
-            for _, members in groupby(asked, key=lambda question: question.settings)
-        ]
-        guided = [place for place, question in enumerate(asked) if question.settings.cfg_scale]
+        groups = [list(members) for _, members in groupby(asked, key=lambda one: one.settings)]
+        parts = [_Part.of(members, self.model.device) for members in groups]
+        guided = [place for place, one in enumerate(asked) if one.settings.cfg_scale]
         owner = [*range(len(asked)), *guided]
-        hidden, lost = self._hidden(self._rows(asked), [asked[place].columns.size for place in owner])
+        hidden, lost = self._hidden(self._rows(asked), [asked[place].size for place in owner])
         errors: dict[int, SoarError] = {owner[row]: _too_long(asked[owner[row]], why) for row, why in lost.items()}
         if hidden is None:
             return [errors[place] for place in range(len(asked))]
         try:
-            tokens, confidence = self._read(parts, hidden)
+            on_host = self._read(parts, hidden)
         except OutOfRoom as error:
             return [_no_head(error) for _ in asked]
-        ends = np.cumsum([question.columns.size for question in asked])
-        spans = [slice(end - question.columns.size, end) for question, end in zip(asked, ends, strict=True)]
-        return [
-            errors.get(place) or Reading(question.columns, tokens[span].astype(np.int64), confidence[span])
-            for place, (question, span) in enumerate(zip(asked, spans, strict=True))
-        ]
+        answers: list[Reading | SoarError] = []
+        for members, part in zip(groups, on_host, strict=True):
+            start = 0
+            for one in members:
+                span, settings = slice(start, start + one.size), one.settings
+                read_there = part.reading(one.question, span, settings.wanted, settings.given)
+                answers.append(errors.get(len(answers)) or read_there)
+                start += one.size
+        return answers
 
     def _hidden(self, rows: Rows, places: Sequence[int]) -> tuple[Tensor | None, dict[int, str]]:
         """The states of all places, and the rows that do not fit into memory alone, with the reason.
@@ -173,12 +189,12 @@ class Reader:
         whole = [state if isinstance(state, Tensor) else real.new_zeros(state, real.shape[1]) for state in states]
         return torch.cat(whole), lost
 
-    def _read(self, parts: Sequence[_Part], hidden: Tensor) -> tuple[Ints, Floats]:
-        """Tokens and confidences of all places; the budget shrinks until there is room, or one place has none."""
+    def _read(self, parts: Sequence[_Part], hidden: Tensor) -> list[HostPart]:
+        """What is read of each part; the budget shrinks until there is room, or one place has none."""
         while True:
             try:
                 with out_of_room(hidden.device):
-                    return self._to_host(list(self._slices(parts, hidden)))
+                    return to_host(list(self._slices(parts, hidden)))
             except OutOfRoom:
                 self._logits = torch.empty(0)
                 if all(self._slice_size(part.settings) == 1 for part in parts):
@@ -189,37 +205,50 @@ class Reader:
         """How many positions the head reads at a time."""
         return max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
 
-    def _rows(self, asked: Sequence[Question]) -> Rows:
-        guided = [question for question in asked if question.settings.cfg_scale]
-        canvases = [question.tokens for question in asked]
-        canvases += [question.unconditional(self.model.facts.mask_id) for question in guided]
-        columns = [question.columns for question in (*asked, *guided)]
+    def _rows(self, asked: Sequence[Asked]) -> Rows:
+        guided = [one for one in asked if one.settings.cfg_scale]
+        canvases = [one.question.candidate.tokens for one in asked]
+        canvases += [one.unconditional(self.model.facts.mask_id) for one in guided]
+        columns = [one.question.positions for one in (*asked, *guided)]
         return Rows.packed(canvases, columns, self.model.facts.pad_id, self.model.device)
 
-    def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Tokens and confidences, slice by slice, in the order of the questions' positions."""
+    def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[list[Slice]]:
+        """The slices of each part, in the order of the questions' positions."""
         start, twin = 0, sum(part.size for part in parts)
         for part in parts:
-            settings = part.settings
-            banned, uniforms, full = (given.to(hidden.device) for given in (part.banned, part.uniforms, part.full))
-            metric = get_metric(settings.metric)
-            step = self._slice_size(settings)
-            for low in range(0, part.size, step):
-                high = min(low + step, part.size)
-                logits = self._memory(high - low, hidden.device)
-                self.model.head(hidden[start + low : start + high], logits)
-                if settings.cfg_scale:
-                    base = torch.empty_like(logits)
-                    self.model.head(hidden[twin + low : twin + high], base)
-                    logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
-                    del base
-                ban(logits, banned)
-                if settings.expand_id is not None:
-                    logits[:, settings.expand_id].masked_fill_(full[low:high], BANNED)
-                for near in self._tiles(high - low, hidden.device):
-                    yield read(logits[near], metric, settings.sampling, uniforms[low:high][near])
+            guided = bool(part.settings.cfg_scale)
+            beside = hidden[twin : twin + part.size] if guided else None
+            yield list(self._part_slices(part, hidden[start : start + part.size], beside))
             start += part.size
-            twin += part.size if settings.cfg_scale else 0
+            twin += part.size if guided else 0
+
+    def _part_slices(self, part: _Part, hidden: Tensor, twin: Tensor | None) -> Iterator[Slice]:
+        settings = part.settings
+        own = (part.banned, part.uniforms, part.full, part.given)
+        banned, uniforms, full, given = (values.to(hidden.device) for values in own)
+        metric = get_metric(settings.metric)
+        step = self._slice_size(settings)
+        for low in range(0, part.size, step):
+            high = min(low + step, part.size)
+            logits = self._memory(high - low, hidden.device)
+            self.model.head(hidden[low:high], logits)
+            if twin is not None:
+                base = torch.empty_like(logits)
+                self.model.head(twin[low:high], base)
+                logits.sub_(base).mul_(1 + settings.cfg_scale).add_(base)
+                del base
+            ban(logits, banned)
+            if settings.expand_id is not None:
+                logits[:, settings.expand_id].masked_fill_(full[low:high], BANNED)
+            for near in self._tiles(high - low, hidden.device):
+                tile = logits[near]
+                kept = tile.clone() if settings.more else tile
+                tokens, confidence = read(kept, metric, settings.sampling, uniforms[low:high][near])
+                extras = None
+                if settings.more:
+                    wanted_of = given[low:high][near] if settings.given else None
+                    extras = read_more(tile, tokens, metric, settings.wanted, wanted_of)
+                yield Slice(tokens, confidence, extras)
 
     def _memory(self, positions: int, device: torch.device) -> Tensor:
         """Where to put logits: the same memory in every step, as fresh pages cost a CPU more than reading them does."""
@@ -232,12 +261,6 @@ class Reader:
         near = CACHE if device.type == "cpu" else self.head_budget
         size = max(1, near // (4 * self.model.facts.vocab_size))
         return (slice(low, low + size) for low in range(0, positions, size))
-
-    def _to_host(self, parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Ints, Floats]:
-        tokens = torch.cat([part[0] for part in parts]).to(torch.int32)
-        confidence = torch.cat([part[1] for part in parts]).to(torch.float32)
-        packed = torch.stack([tokens, confidence.view(torch.int32)]).cpu().numpy()
-        return packed[0], packed[1].view(np.float32)
 
 
 def _some(rows: Rows, start: int, stop: int, ends: Sequence[int]) -> Rows:
@@ -252,9 +275,9 @@ def _some(rows: Rows, start: int, stop: int, ends: Sequence[int]) -> Rows:
     return Rows(ids[:, common:], padding if bool(padding.any()) else None, row, column - common)
 
 
-def _too_long(question: Question, why: str) -> OutOfMemory:
+def _too_long(asked: Asked, why: str) -> OutOfMemory:
     return OutOfMemory(
-        f"A row of {question.tokens.size} tokens does not fit into memory, not even alone ({why}). "
+        f"A row of {asked.question.candidate.tokens.size} tokens does not fit into memory, not even alone ({why}). "
         "Shorten the prompt or the canvas, or load the model in a smaller dtype."
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -48,7 +48,7 @@ class Decoding:
     deletes included.
 
     ``finish_reason`` is "stop" at an end token or stop string, or if the canvas could have been longer; "length" if it
-    was full; "budget" if a blank has used up its expansions.
+    was full; "budget" if a blank has used up its expansions. ``details`` is what the search counted or measured.
     """
 
     tokens: tuple[int, ...]
@@ -60,6 +60,7 @@ class Decoding:
     written: int
     mean_confidence: float
     finish_reason: FinishReason
+    details: Mapping[str, float]
     trace: Trace
 
 

@@ -15,10 +15,10 @@ Decode = Callable[[Sequence[int]], str]
 
 
 class Stopping:
-    """The end tokens and stop strings of one request."""
+    """The end tokens and stop strings of one request; ``ends`` [E] are the tokens."""
 
     def __init__(self, end_ids: Iterable[int], stops: Sequence[str], decode: Decode | None) -> None:
-        self._ends = np.array(sorted(set(end_ids)), dtype=np.int64)
+        self.ends = np.array(sorted(set(end_ids)), dtype=np.int64)
         self._stops = stop_strings(stops)
         self._decode = decode
         if self._stops and decode is None:
@@ -26,7 +26,7 @@ class Stopping:
 
     def length(self, tokens: Ints) -> int:
         """How many tokens come before the first end token: [L] -> 0 to L."""
-        ends = np.flatnonzero(np.isin(tokens, self._ends))
+        ends = np.flatnonzero(np.isin(tokens, self.ends))
         return int(ends[0]) if ends.size else tokens.size
 
     def ended(self, tokens: Ints) -> bool:

@@ -11,15 +11,18 @@ from typing import Any
 
 from soar_dlm.errors import InputFileError
 from soar_dlm.search.candidate import Candidate, Mode
+from soar_dlm.search.question import Place
 
 
 @dataclass(frozen=True)
 class BeamEntry:
     """A candidate that survived a step.
 
-    ``origin`` is its parent's place in the beam of the step before; ``positions`` are positions of the parent's canvas
-    committed in this step with their ``tokens`` and ``confidence``; ``sizes`` says how many positions each became:
-    1 for an ordinary token, 2 for an expand, 0 for a delete. ``left`` counts the positions still masked.
+    ``origin`` is its parent's place in the beam of step ``after`` (0: the empty canvas); ``positions`` are positions of
+    the parent's canvas committed in this step with their ``tokens`` and ``confidence``; ``sizes`` says how many
+    positions each became: 1 for an ordinary token, 2 for an expand, 0 for a delete. ``left`` counts the positions still
+    masked. A search that goes down several times numbers its dives; ``verdict`` is the score of a text that was
+    verified in this step.
     """
 
     mode: Mode
@@ -30,19 +33,27 @@ class BeamEntry:
     rank: float
     left: int
     sizes: tuple[int, ...]
+    after: int = 0
+    dive: int = 0
+    verdict: float | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate, rank: float) -> BeamEntry:
+    def of(
+        cls, candidate: Candidate, rank: float, after: Place, dive: int = 0, verdict: float | None = None
+    ) -> BeamEntry:
         last = candidate.last
         return cls(
             mode=last.mode,
-            origin=last.origin,
+            origin=after.first + last.origin,
             positions=tuple(last.positions.tolist()),
             tokens=tuple(last.tokens.tolist()),
             confidence=tuple(last.confidence.tolist()),
             rank=rank,
             left=candidate.left,
             sizes=tuple(last.sizes.tolist()),
+            after=after.step,
+            dive=dive,
+            verdict=verdict,
         )
 
     def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
@@ -57,16 +68,20 @@ class BeamEntry:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One denoising step: how many candidates were run, and the beam after it, best first."""
+    """One denoising step: how many canvases were run, and the candidates it left.
+
+    ``best`` is the place of the candidate that the search stands by after this step; in a beam it is the first.
+    """
 
     step: int
     forwards: int
     beam: tuple[BeamEntry, ...]
+    best: int = 0
 
 
 @dataclass(frozen=True)
 class Trace:
-    """All steps of a request; the answer is the first entry of the last beam."""
+    """All steps of a request; the answer is the best entry of the last one."""
 
     steps: tuple[StepRecord, ...]
 
@@ -78,11 +93,11 @@ class Trace:
 
     def path(self) -> list[BeamEntry]:
         """What each step did on the way to the answer, first step first."""
-        place, entries = 0, []
-        for record in reversed(self.steps):
-            entry = record.beam[place]
+        step, place, entries = len(self.steps), self.steps[-1].best if self.steps else 0, []
+        while step > 0:
+            entry = self.steps[step - 1].beam[place]
             entries.append(entry)
-            place = entry.origin
+            step, place = entry.after, entry.origin
         return entries[::-1]
 
     def confidence_at(self) -> dict[int, float]:
@@ -108,5 +123,6 @@ class Trace:
 
 def _record(step: Mapping[str, Any]) -> StepRecord:
     lists = ("positions", "tokens", "confidence", "sizes")
-    beam = (BeamEntry(**{**entry, **{name: tuple(entry[name]) for name in lists}}) for entry in step["beam"])
-    return StepRecord(step["step"], step["forwards"], tuple(beam))
+    before = {"after": step["step"] - 1}
+    beam = (BeamEntry(**{**before, **entry, **{name: tuple(entry[name]) for name in lists}}) for entry in step["beam"])
+    return StepRecord(step["step"], step["forwards"], tuple(beam), step.get("best", 0))

@@ -14,3 +14,4 @@ class AdaptiveParallel(Strategy):
 
     threshold: float | None = None
     metric: str = "probability"
+    defer_end: bool = False

@@ -1,28 +1,24 @@
-"""A partly filled canvas in the beam, and what the model says about it."""
+"""A partly filled canvas, and how it grows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from soar_dlm.search.question import Reading
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 
-Mode = Literal["start", "search", "parallel", "kept"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What one forward says of one candidate at the masked positions read, left to right; all arrays [W]."""
-
-    positions: Ints
-    tokens: Ints
-    confidence: Floats
+Mode = Literal["start", "search", "parallel", "branch", "kept", "verified"]
+"""What happened to a candidate: nothing yet; one commit while unsure, or several while sure; a token was taken that is
+not the likeliest; nothing, as it was full; its text was masked again and scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class Proposal:
     """Indices into a reading that would be committed together, and the mode that chose them."""
 
     picks: NDArray[np.intp]
-    mode: Literal["search", "parallel"]
+    mode: Literal["search", "parallel", "branch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +109,16 @@ class Candidate:
             places = places[blocks == blocks.min()]
         return places
 
-    def kept(self, origin: int) -> Candidate:
+    def kept(self, origin: int, mode: Literal["kept", "verified"] = "kept") -> Candidate:
         """The same candidate one step later, when there was nothing for it to fill."""
-        return replace(self, last=replace(_START, mode="kept", origin=origin))
+        return replace(self, last=replace(_START, mode=mode, origin=origin))
+
+    def masked(self, positions: Ints, mask_id: int) -> Candidate:
+        """The canvas with these positions open again."""
+        canvas, is_open = self.tokens.copy(), self.open.copy()
+        canvas[positions] = mask_id
+        is_open[positions] = True
+        return replace(self, tokens=canvas, open=is_open)
 
     def filled(self, token: int) -> Candidate:
         """Every open position takes ``token`` at no cost and no gain: an early exit."""

@@ -11,3 +11,4 @@ class Greedy(Strategy):
 
     tokens_per_step: int = 1
     metric: str = "probability"
+    defer_end: bool = False

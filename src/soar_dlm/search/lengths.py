@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from soar_dlm.search.candidate import Candidate, Ints, Reading
+from soar_dlm.search.candidate import Candidate, Ints
+from soar_dlm.search.question import Reading
 
 
 @dataclass(frozen=True, slots=True, eq=False)

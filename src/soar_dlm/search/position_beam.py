@@ -12,3 +12,4 @@ class PositionBeam(Strategy):
     beam: int = 2
     tokens_per_step: int = 1
     metric: str = "probability"
+    defer_end: bool = False

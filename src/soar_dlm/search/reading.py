@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from soar_dlm.search.candidate import Floats, Ints
 from soar_dlm.search.confidence import Metric, most_likely
+from soar_dlm.search.question import Wanted
 from soar_dlm.search.sampling import Sampling
 
 BANNED = -1e30
@@ -54,3 +59,52 @@ def read(logits: Tensor, metric: Metric, sampling: Sampling, uniforms: Tensor | 
         assert uniforms is not None
         tokens = torch.where(finite, draw(shifted, uniforms, sampling), tokens)
     return tokens, torch.where(finite, metric.measure(shifted, tokens), torch.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Extras:
+    """What is read besides tokens and confidences: ``floats`` [S, F], ``ids`` [S, top], all log probabilities [S, V].
+
+    :func:`read_more` puts the columns together and :func:`named` takes them apart.
+    """
+
+    floats: Tensor
+    ids: Tensor
+    distribution: Tensor | None
+
+
+def read_more(logits: Tensor, tokens: Tensor, metric: Metric, wanted: Wanted, given: Tensor | None) -> Extras:
+    """Everything else that can be wanted: logits [S, V], the tokens read [S], given ones [S]. Keeps ``logits``.
+
+    The floats, as far as they are wanted: entropy; log p of the token read, of the top tokens, and the confidence in
+    each of these; log p of the given token.
+    """
+    shifted = logits - logits.amax(-1, keepdim=True)
+    log_p = shifted - shifted.exp().sum(-1, keepdim=True).log()
+    columns: list[Tensor] = []
+    ids = tokens.new_empty(len(tokens), 0)
+    if wanted.entropy:
+        columns.append(-(log_p.exp() * log_p).sum(-1, keepdim=True))
+    if wanted.top:
+        best, ids = log_p.topk(min(wanted.top, log_p.shape[-1]))
+        sure = [metric.measure(shifted.clone(), ids[:, place]) for place in range(ids.shape[-1])]
+        columns += [log_p.gather(-1, tokens.unsqueeze(-1)), best, torch.stack(sure, -1)]
+    if given is not None:
+        columns.append(log_p.gather(-1, given.unsqueeze(-1)))
+    floats = torch.cat(columns, -1) if columns else log_p.new_empty(len(tokens), 0)
+    return Extras(floats, ids, log_p if wanted.distribution else None)
+
+
+def named(floats: Floats, ids: Ints, wanted: Wanted, given: bool) -> dict[str, Any]:
+    """The columns of :func:`read_more` by their names in a Reading."""
+    found: dict[str, Any] = {}
+    left = floats
+    if wanted.entropy:
+        found["entropy"], left = left[:, 0], left[:, 1:]
+    if wanted.top:
+        top = ids.shape[1]
+        found |= {"log_p": left[:, 0], "top_tokens": ids, "top_log_p": left[:, 1 : top + 1]}
+        found["top_confidence"], left = left[:, top + 1 : 2 * top + 1], left[:, 2 * top + 1 :]
+    if given:
+        found["given_log_p"] = left[:, 0]
+    return found

@@ -19,6 +19,7 @@ class Soar(Strategy):
     threshold: float | None = None
     metric: str = "probability"
     released: str | None = None
+    defer_end: bool = False
 
     def __post_init__(self) -> None:
         if self.released is not None and self.released not in RELEASED:

@@ -1,4 +1,4 @@
-"""What a decoding strategy is: how a candidate proposes its next commits, and how wide the next beam is."""
+"""What a decoding strategy is: a search, and for searches over orders, what to commit next and how many to keep."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing_extensions import Self
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.search.candidate import Candidate, Floats, Pool, Proposal
+from soar_dlm.search.beam import beam_search
+from soar_dlm.search.candidate import Candidate, Pool, Proposal
 from soar_dlm.search.metrics import get_metric
+from soar_dlm.search.question import ONLY_TOKENS, Reading, Search, Wanted
 from soar_dlm.search.rules import PAPER, Rules
+from soar_dlm.search.start import Start
 from soar_dlm.search.subsets import best_subsets
 
 
@@ -34,20 +37,27 @@ class Strategy:
     6. The mask token and suppressed tokens have probability 0 before confidences are read.
 
     A subclass is a frozen dataclass whose fields are the settings a user may give; what it does not offer keeps the
-    value below. Override :meth:`propose`, :meth:`rank` or :meth:`width` for rules that three numbers cannot express.
-    If one of them raises, or returns what cannot be done, its own request ends with a StrategyError and no other.
+    value below. Override :meth:`propose`, :meth:`rank` or :meth:`width` for rules that three numbers cannot express,
+    and :meth:`search` for what is not a beam at all. If one of them raises, or returns what cannot be done, its own
+    request ends with a StrategyError and no other.
+
+    ``defer_end``: a model that is unsure commits an end token by itself only if it sees nothing but end tokens.
+    ``wanted`` is what :meth:`propose` reads besides tokens and confidences.
     """
 
     metric: str = "probability"
     beam: int = 1
     tokens_per_step: int = 1
     threshold: float | None = None
+    defer_end: bool = False
     rules: Rules = PAPER
+    wanted: Wanted = ONLY_TOKENS
 
     def __post_init__(self) -> None:
         metric = get_metric(self.metric)
         checks.whole_number("beam", self.beam, 1)
         checks.whole_number("tokens_per_step", self.tokens_per_step, 1)
+        checks.true_or_false("defer_end", self.defer_end)
         if self.threshold is not None:
             metric.check_threshold(self.threshold)
 
@@ -61,14 +71,24 @@ class Strategy:
         filled: Self = replace(cast(Any, self), threshold=thresholds[self.metric])
         return filled
 
-    def propose(self, confidence: Floats) -> list[Proposal]:
-        """Commits to try next, best first: confidences [W] of the positions read -> at least one proposal."""
+    @property
+    def rows(self) -> int:
+        """About how many rows of a forward a request takes; the engine admits requests by it."""
+        return self.beam
+
+    def search(self, start: Start) -> Search:
+        """Fill a canvas: a generator that yields lists of questions, is sent their readings and returns an answer."""
+        return beam_search(self, start)
+
+    def propose(self, reading: Reading) -> list[Proposal]:
+        """Commits to try next, best first: what was read of a candidate -> at least one proposal."""
         if self.threshold is not None:
-            above = np.flatnonzero(confidence > self.threshold)
+            above = np.flatnonzero(reading.confidence > self.threshold)
             if above.size:
-                strongest = above[np.argsort(-confidence[above], kind="stable")]
+                strongest = above[np.argsort(-reading.confidence[above], kind="stable")]
                 return [Proposal(np.sort(strongest[: self.rules.parallel_limit]), "parallel")]
-        return [Proposal(picks, "search") for picks in best_subsets(confidence, self.tokens_per_step, self.beam)]
+        subsets = best_subsets(reading.confidence, self.tokens_per_step, self.beam)
+        return [Proposal(picks, "search") for picks in subsets]
 
     def rank(self, candidate: Candidate) -> float:
         """What the beam is sorted by; greater is better."""

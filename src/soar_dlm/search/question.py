@@ -1,0 +1,106 @@
+"""What a search asks of the model, and what it is told: questions out, readings in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from soar_dlm.search.candidate import Bools, Candidate, Floats, Ints
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read at a position besides its token and the confidence in it.
+
+    ``top``: this many most likely tokens, each with its log probability and the confidence in it, and the log
+    probability of the token read. ``entropy``: that of the distribution, in nats. ``distribution``: all log
+    probabilities, left on the model's device.
+    """
+
+    top: int = 0
+    entropy: bool = False
+    distribution: bool = False
+
+
+ONLY_TOKENS = Wanted()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """One row of a forward: a canvas, and the positions to read on it.
+
+    ``uniforms`` [W] decide the draws when tokens are sampled; without them the most likely token is read. ``full`` [W]
+    says where a canvas that can grow offers no expand. ``given`` [W] are tokens whose log probability is wanted.
+    """
+
+    candidate: Candidate
+    positions: Ints
+    wanted: Wanted = ONLY_TOKENS
+    uniforms: Floats | None = None
+    full: Bools | None = None
+    given: Ints | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for questions with the same answer."""
+        drawn = None if self.uniforms is None else self.uniforms.tobytes()
+        given = None if self.given is None else self.given.tobytes()
+        return (*self.candidate.key, self.positions.tobytes(), self.wanted, drawn, given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What one forward says of one canvas at the positions read, left to right; arrays are [W], or [W, top].
+
+    ``ends`` tells where the token would end the text. The rest is there if the question wanted it.
+    """
+
+    positions: Ints
+    tokens: Ints
+    confidence: Floats
+    ends: Bools = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    entropy: Floats | None = None
+    log_p: Floats | None = None
+    top_tokens: Ints | None = None
+    top_log_p: Floats | None = None
+    top_confidence: Floats | None = None
+    given_log_p: Floats | None = None
+    distribution: Tensor | None = None
+
+    def __len__(self) -> int:
+        return int(self.positions.size)
+
+    def at(self, places: NDArray[np.intp]) -> Reading:
+        """The reading of some of the positions."""
+        names = ("positions", "tokens", "confidence", "ends", "entropy", "log_p")
+        tables = ("top_tokens", "top_log_p", "top_confidence", "given_log_p")
+        cut = {name: value[places] for name in (*names, *tables) if (value := getattr(self, name)) is not None}
+        return replace(self, **cut, distribution=None if self.distribution is None else self.distribution[places])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a search returns: the canvas it settled on, and whatever it counted or measured on the way."""
+
+    candidate: Candidate
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+class Place(NamedTuple):
+    """Where a trace has the candidates of a report: the step, and the place of the first in that step's beam."""
+
+    step: int
+    first: int
+
+
+Search = Generator[Sequence[Question], Sequence[Reading], Union[Answer, Candidate]]
+"""A search: yields questions, is sent their readings in the same order, and returns its answer."""
+
+Report = Callable[..., Place]
