@@ -59,6 +59,7 @@ class LiveRequest:
         self._asked: Sequence[Question] = ()
         self._entries: list[BeamEntry] = []
         self._best_place = 0
+        self._reports = False
         self._records: list[StepRecord] = []
         self.forwards = self.steps = 0
 
@@ -162,19 +163,18 @@ class LiveRequest:
             raise _blamed(self.strategy, error) from error
 
     def _ran(self, readings: Sequence[Reading] | None) -> Answer | None:
-        """What a search does not report goes into the trace as well: the canvases it asks about next, or its answer."""
+        """Of a search that reports nothing, the trace has the canvases it asks about next, and its answer."""
         assert self._search is not None
         try:
             asked = next(self._search) if readings is None else self._search.send(readings)
         except StopIteration as stop:
             answer = checked_answer(stop.value)
             if answer.candidate is not self.best:
-                self._report([answer.candidate], [self.strategy.rank(answer.candidate)])
+                self._show([answer.candidate])
             return answer
         self._asked = checked_questions(asked)
-        if readings is not None and not self._entries:
-            candidates = [question.candidate for question in self._asked]
-            self._report(candidates, [self.strategy.rank(candidate) for candidate in candidates])
+        if readings is not None and not self._entries and not self._reports:
+            self._show([question.candidate for question in self._asked])
         return None
 
     def _report(
@@ -189,9 +189,20 @@ class LiveRequest:
 
         ``after`` is the place of the report that their origins refer to; by default, the step before.
         """
+        self._reports = True
+        return self._show(candidates, ranks, after, dive, verdict)
+
+    def _show(
+        self,
+        candidates: Sequence[Candidate],
+        ranks: Sequence[float] | None = None,
+        after: Place | None = None,
+        dive: int = 0,
+        verdict: float | None = None,
+    ) -> Place:
         place = Place(self.steps, len(self._entries))
         came_from = Place(self.steps - 1, 0) if after is None else after
-        for candidate, rank in zip(candidates, ranks, strict=True):
+        for candidate, rank in zip(candidates, ranks or map(self.strategy.rank, candidates), strict=True):
             self._entries.append(BeamEntry.of(candidate, float(rank), came_from, dive, verdict))
         self.best, self._best_place = candidates[0], place.first
         return place

@@ -24,6 +24,7 @@ STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
         "soar": "soar_dlm.search.soar:Soar",
         "soar-llada": "soar_dlm.search.variants:soar_llada",
         "soar-dream": "soar_dlm.search.variants:soar_dream",
+        "deliberate": "soar_dlm.search.deliberate:Deliberate",
     },
 )
 

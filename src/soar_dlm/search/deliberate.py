@@ -1,0 +1,109 @@
+"""Draft, verify, branch: a search over tokens for texts that do not hold when they are masked again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from typing_extensions import Self
+
+from soar_dlm import checks
+from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.deliberation import Deliberation
+from soar_dlm.search.question import Search
+from soar_dlm.search.rules import Rules
+from soar_dlm.search.start import Start
+from soar_dlm.search.strategy import Strategy
+
+KINDS = ("open", "plain")
+
+
+@dataclass(frozen=True)
+class Deliberate(Strategy):
+    """Draft quickly, verify the text by masking it again, and branch on other tokens where the draft was unsure.
+
+    1. A draft fills the canvas by Adaptive Parallel with ``threshold``, or by the strategy ``draft``. Each step in
+       which it was unsure (search mode) is a decision: the canvas before it, the position, and its ``choices``
+       likeliest tokens. ``drafts`` are made in order: an "open" one defers end tokens (``defer_end``), a "plain" one
+       does not. They share the readings of equal canvases.
+    2. If all decisions of a draft had a probability above ``skip``, it is the answer.
+    3. Otherwise it is verified: its text, up to and with the first end token of each blank, is masked again in
+       ``parts`` rows, row m having every position whose number is m modulo ``parts``. The score is the mean log
+       probability of the text's tokens, each in the row that masks it (a pseudo-log-likelihood).
+    4. A text that scores above ``accept`` is the answer.
+    5. Otherwise the likeliest branch is followed, up to ``tries`` times: an untried token of a decision with a log
+       probability above ``least``, by the sum of the log probabilities of all such tokens on the way to it. The draft
+       is finished from there; it is given up where it meets a canvas that was read before. Its text is verified row by
+       row, as long as it can still be better than the best; its own decisions are branches, too.
+    6. In the end the text with the best score is the answer.
+
+    ``abreast`` branches are followed at once. No reading is asked for once ``budget`` forwards are spent, but the first
+    draft is always finished.
+
+    Limited discrepancy search (Harvey and Ginsberg, 1995) follows the same order of branches; scoring a text by masking
+    it is pseudo-likelihood (Besag, 1975; Salazar et al., 2020). WINO, ReMDM and CORE mask weak tokens again, LoPA,
+    LookUM, Info-Gain and Order-Token Search look ahead; none of them branches on tokens of a finished text.
+    """
+
+    threshold: float | None = None
+    accept: float = -0.01
+    tries: int = 4
+    skip: float | None = None
+    drafts: Sequence[str] = KINDS
+    draft: Strategy | None = None
+    parts: int = 3
+    choices: int = 3
+    least: float = -5.0
+    abreast: int = 1
+    budget: int | None = None
+    metric: str = "probability"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.real_number("accept", self.accept, -math.inf, math.inf)
+        checks.real_number("least", self.least, -math.inf, 0.0)
+        checks.whole_number("tries", self.tries, 0)
+        checks.whole_number("parts", self.parts, 2)
+        checks.whole_number("choices", self.choices, 2)
+        checks.whole_number("abreast", self.abreast, 1)
+        if self.skip is not None:
+            checks.real_number("skip", self.skip, 0.0, 1.0)
+        if self.budget is not None:
+            checks.whole_number("budget", self.budget, 1)
+        kinds = (self.drafts,) if isinstance(self.drafts, str) else tuple(self.drafts)
+        if not kinds:
+            raise SettingsError("drafts must name at least one kind of draft: 'open' or 'plain'.")
+        for kind in kinds:
+            if kind not in KINDS:
+                raise UnknownName("kind of draft called", kind, KINDS)
+        object.__setattr__(self, "drafts", kinds)
+        if self.draft is not None and not isinstance(self.draft, Strategy):
+            raise SettingsError(f"draft must be a strategy such as Soar(), not {self.draft!r}.")
+
+    def bound(self, thresholds: Mapping[str, float]) -> Self:
+        drafter = None if self.draft is None else self.draft.bound(thresholds)
+        return replace(super().bound(thresholds), draft=drafter)
+
+    def drafter(self, kind: str) -> Strategy:
+        """The strategy that makes drafts of this kind."""
+        defer = kind == "open"
+        if self.draft is None:
+            return AdaptiveParallel(threshold=self.threshold, metric=self.metric, defer_end=defer)
+        if self.draft.defer_end == defer:
+            return self.draft
+        drafter: Strategy = replace(cast(Any, self.draft), defer_end=defer)
+        return drafter
+
+    @property
+    def rules(self) -> Rules:  # type: ignore[override]
+        return self.drafter("plain").rules
+
+    @property
+    def rows(self) -> int:
+        return self.abreast * self.drafter("plain").rows
+
+    def search(self, start: Start) -> Search:
+        return Deliberation(self, start).run()
