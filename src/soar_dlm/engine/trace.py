@@ -62,6 +62,8 @@ class BeamEntry:
         places = [at for at, _ in edits]
         shifts = [0, *accumulate(change for _, change in edits)]
         written = zip(self.positions, self.confidence, self.sizes, strict=True)
+        if self.mode == "reopened":
+            return {at: sure for at, sure in confidence.items() if at not in self.positions}
         known = {**confidence, **{at: sure for at, sure, size in written if size == 1}}
         return {at + shifts[bisect_left(places, at)]: sure for at, sure in known.items()}
 

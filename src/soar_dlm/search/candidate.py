@@ -16,9 +16,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 
-Mode = Literal["start", "search", "parallel", "branch", "kept", "verified"]
-"""What happened to a candidate: nothing yet; one commit while unsure, or several while sure; a token was taken that is
-not the likeliest; nothing, as it was full; its text was masked again and scored."""
+Mode = Literal["start", "search", "parallel", "branch", "reopened", "kept", "verified"]
+"""What happened to a candidate: nothing yet; a commit while unsure, or several while sure; a token was taken that is
+not the likeliest; tokens were taken back; nothing, as it was full; its text was masked again and scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,22 @@ class Candidate:
             committed=self.committed + positions.size,
             written=self.written + positions.size,
             last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions)),
+        )
+
+    def reopened(self, positions: Ints, mask_id: int) -> Candidate:
+        """The canvas with the tokens at these positions taken back, as if they had not been committed."""
+        taken = self.confidence[positions]
+        total = float(taken.sum(dtype=np.float64))
+        sure = self.confidence.copy()
+        sure[positions] = np.nan
+        return replace(
+            self.masked(positions, mask_id),
+            confidence=sure,
+            score=self.score - total,
+            confidence_sum=self.confidence_sum - total,
+            committed=self.committed - positions.size,
+            written=self.written - positions.size,
+            last=Commit("reopened", 0, positions, self.tokens[positions], taken, np.ones_like(positions)),
         )
 
     @property

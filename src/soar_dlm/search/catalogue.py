@@ -25,6 +25,13 @@ STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
         "soar-llada": "soar_dlm.search.variants:soar_llada",
         "soar-dream": "soar_dlm.search.variants:soar_dream",
         "deliberate": "soar_dlm.search.deliberate:Deliberate",
+        "factor": "soar_dlm.search.factor:Factor",
+        "frechet": "soar_dlm.search.frechet:Frechet",
+        "entropy-bound": "soar_dlm.search.entropy_bound:EntropyBound",
+        "klass": "soar_dlm.search.klass:Klass",
+        "lopa": "soar_dlm.search.lopa:Lopa",
+        "freedave": "soar_dlm.search.freedave:FreeDave",
+        "core": "soar_dlm.search.core:Core",
     },
 )
 
