@@ -120,7 +120,7 @@ def reading_of(
     """What a model might say of neighbouring positions."""
     sure = np.array(confidence, dtype=np.float32)
     ids = np.arange(sure.size) if tokens is None else np.array(tokens)
-    tables = {name: np.array(values, dtype=np.float32) for name, values in more.items()}
+    tables: dict[str, Any] = {name: np.array(values, dtype=np.float32) for name, values in more.items()}
     return Reading(np.arange(sure.size), ids, sure, np.isin(ids, ends), **tables)
 
 

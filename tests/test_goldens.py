@@ -18,6 +18,7 @@ from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.lm import LM, load
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.options import Options
+from soar_dlm.search.freedave import FreeDave
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
@@ -113,6 +114,17 @@ def test_decodings_one_at_a_time(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_decodings_in_one_batch(name: str) -> None:
     assert decoded_together(name) == [row["output"] for row in rows_of(name)]
+
+
+@pytest.mark.parametrize("drafts", [2, 6])
+def test_lossless_drafts_give_the_greedy_goldens(drafts: int) -> None:
+    rows = [row for row in ROWS if row["strategy"] == "greedy"]
+    assert rows
+    for row in rows:
+        lm = model(row["model"])
+        options: Any = {"block_length": row["block_length"], "early_exit": False}
+        found = lm.decode([canvas(lm, row)], FreeDave(drafts=drafts, metric=row["metric"]), **options)[0]
+        assert found.token_ids[len(row["prompt"]) :] == row["output"]
 
 
 def test_the_paper_and_the_released_code_do_differ() -> None:

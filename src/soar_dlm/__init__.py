@@ -14,36 +14,50 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdaptiveParallel": "soar_dlm.search.adaptive_parallel",
+    "Answer": "soar_dlm.search.question",
     "Candidate": "soar_dlm.search.candidate",
     "Commit": "soar_dlm.search.candidate",
+    "Core": "soar_dlm.search.core",
+    "Deliberate": "soar_dlm.search.deliberate",
     "Engine": "soar_dlm.engine.engine",
     "EngineSettings": "soar_dlm.engine.settings",
+    "EntropyBound": "soar_dlm.search.entropy_bound",
     "Event": "soar_dlm.results",
+    "Factor": "soar_dlm.search.factor",
+    "Frechet": "soar_dlm.search.frechet",
+    "FreeDave": "soar_dlm.search.freedave",
     "GenerateOptions": "soar_dlm.options",
     "Greedy": "soar_dlm.search.greedy",
     "Infilling": "soar_dlm.results",
     "InfillOptions": "soar_dlm.options",
+    "Klass": "soar_dlm.search.klass",
     "LM": "soar_dlm.lm",
     "load": "soar_dlm.lm",
+    "Lopa": "soar_dlm.search.lopa",
     "make_strategy": "soar_dlm.search.catalogue",
     "make_task": "soar_dlm.tasks.catalogue",
     "Metric": "soar_dlm.search.confidence",
     "METRICS": "soar_dlm.search.metrics",
     "Options": "soar_dlm.options",
+    "Place": "soar_dlm.search.question",
     "Pool": "soar_dlm.search.candidate",
     "PositionBeam": "soar_dlm.search.position_beam",
     "Problem": "soar_dlm.tasks.problem",
     "Proposal": "soar_dlm.search.candidate",
+    "Question": "soar_dlm.search.question",
+    "Reading": "soar_dlm.search.question",
     "Request": "soar_dlm.engine.request",
     "Result": "soar_dlm.results",
     "Soar": "soar_dlm.search.soar",
     "SoarError": "soar_dlm.errors",
+    "Start": "soar_dlm.search.start",
     "STRATEGIES": "soar_dlm.search.catalogue",
     "Strategy": "soar_dlm.search.strategy",
     "Task": "soar_dlm.tasks.task",
     "TASKS": "soar_dlm.tasks.catalogue",
     "Template": "soar_dlm.template",
     "Trace": "soar_dlm.engine.trace",
+    "Wanted": "soar_dlm.search.question",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
@@ -70,10 +84,24 @@ if TYPE_CHECKING:
     from soar_dlm.search.catalogue import STRATEGIES as STRATEGIES
     from soar_dlm.search.catalogue import make_strategy as make_strategy
     from soar_dlm.search.confidence import Metric as Metric
+    from soar_dlm.search.core import Core as Core
+    from soar_dlm.search.deliberate import Deliberate as Deliberate
+    from soar_dlm.search.entropy_bound import EntropyBound as EntropyBound
+    from soar_dlm.search.factor import Factor as Factor
+    from soar_dlm.search.frechet import Frechet as Frechet
+    from soar_dlm.search.freedave import FreeDave as FreeDave
     from soar_dlm.search.greedy import Greedy as Greedy
+    from soar_dlm.search.klass import Klass as Klass
+    from soar_dlm.search.lopa import Lopa as Lopa
     from soar_dlm.search.metrics import METRICS as METRICS
     from soar_dlm.search.position_beam import PositionBeam as PositionBeam
+    from soar_dlm.search.question import Answer as Answer
+    from soar_dlm.search.question import Place as Place
+    from soar_dlm.search.question import Question as Question
+    from soar_dlm.search.question import Reading as Reading
+    from soar_dlm.search.question import Wanted as Wanted
     from soar_dlm.search.soar import Soar as Soar
+    from soar_dlm.search.start import Start as Start
     from soar_dlm.search.strategy import Strategy as Strategy
     from soar_dlm.tasks.catalogue import TASKS as TASKS
     from soar_dlm.tasks.catalogue import make_task as make_task

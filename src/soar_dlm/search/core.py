@@ -34,8 +34,7 @@ class Core(Strategy):
     def search(self, start: Start) -> Search:
         candidate, steps = start.candidate, 0
         while candidate.left:
-            (reading,) = yield from start.read([candidate])
-            assert reading is not None
+            reading = yield from start.read_one(candidate)
             candidate = start.commit(candidate, reading, proposals(self, reading)[0])
             start.report([candidate], [self.rank(candidate)])
             steps += 1

@@ -93,7 +93,7 @@ class Dive:
             parent = self.beams[number - 1][origin] if number else self.start
             place = self.places[number - 1] if number else self.place
             if child.last.mode == "search":
-                reading = memory[parent.key]
+                reading = memory[canvas_key(parent)]
                 picks = np.flatnonzero(np.isin(reading.positions, child.last.positions))
                 found += [Decision(parent, place, origin, reading, int(pick)) for pick in picks[::-1]]
             child = parent
@@ -187,7 +187,7 @@ class Deliberation:
                     decision.reading.positions[decision.pick],
                     decision.reading.top_tokens[decision.pick, choice],
                 )
-                name = (decision.canvas.key, int(where), int(token))
+                name = (canvas_key(decision.canvas), int(where), int(token))
                 if log_p > self.settings.least and name not in self._pushed:
                     self._pushed.add(name)
                     heapq.heappush(self._heap, (-(dive.log_p + log_p), next(self._order), dive, decision, choice))
@@ -206,7 +206,7 @@ class Deliberation:
         try:
             asked = checked_questions(next(search))
             while True:
-                keys = [question.candidate.key for question in asked]
+                keys = [canvas_key(question.candidate) for question in asked]
                 if dive.branched and all(key in self._asked for key in keys):
                     return None
                 missing = [question for question, key in zip(asked, keys, strict=True) if key not in self._memory]
@@ -222,11 +222,11 @@ class Deliberation:
         """Ask, with the choices that a decision needs, and remember what was read."""
         choices = self.settings.choices
         wanted = [replace(one.wanted, top=max(one.wanted.top, choices)) for one in questions]
-        self._asked.update(one.candidate.key for one in questions)
+        self._asked.update(canvas_key(one.candidate) for one in questions)
         self._spent += len(questions)
         readings = yield [replace(one, wanted=more) for one, more in zip(questions, wanted, strict=True)]
         for question, reading in zip(questions, readings, strict=True):
-            self._memory[question.candidate.key] = reading
+            self._memory[canvas_key(question.candidate)] = reading
 
     def _verified(self, dive: Dive, text: Candidate, at_once: bool) -> Asking:
         """Score a text, all rows at once, or row by row as long as it can still be better than the best."""
@@ -283,6 +283,11 @@ class Deliberation:
             self._report([text], [self._score if score is None else score], place, dive.number)
         details: dict[str, float] = {**self._counts}
         return Answer(text, details if score is None else {"score": score, **details})
+
+
+def canvas_key(candidate: Candidate) -> Key:
+    """Equal for canvases of which the same is read: how often blanks may still expand counts, too."""
+    return (*candidate.key, candidate.expansions.tobytes())
 
 
 def _resumed(lane: Asking, readings: Sequence[Reading] | None) -> list[tuple[Asking, Sequence[Question]]]:

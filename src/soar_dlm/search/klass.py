@@ -39,8 +39,7 @@ class Klass(Strategy):
     def search(self, start: Start) -> Search:
         candidate, past = start.candidate, History()
         while candidate.left:
-            (reading,) = yield from start.read([candidate], self.wanted)
-            assert reading is not None
+            reading = yield from start.read_one(candidate, self.wanted)
             calm = past.calm_steps(candidate, reading, self.divergence)
             ready = np.flatnonzero((calm >= self.history) & (reading.confidence > self.sure))
             chosen = Proposal(ready, "parallel") if ready.size else proposals(self, reading)[0]

@@ -50,9 +50,8 @@ class Question:
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for questions with the same answer."""
-        drawn = None if self.uniforms is None else self.uniforms.tobytes()
-        given = None if self.given is None else self.given.tobytes()
-        return (*self.candidate.key, self.positions.tobytes(), self.wanted, drawn, given)
+        arrays = (self.positions, self.uniforms, self.full, self.given)
+        return (*self.candidate.key, self.wanted, *(None if part is None else part.tobytes() for part in arrays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

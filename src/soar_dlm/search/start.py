@@ -38,6 +38,14 @@ class Start:
         answers = iter((yield [question for question in asked if question is not None]))
         return [None if question is None else next(answers) for question in asked]
 
+    def read_one(
+        self, candidate: Candidate, wanted: Wanted = ONLY_TOKENS
+    ) -> Generator[Sequence[Question], Sequence[Reading], Reading]:
+        """Ask about a candidate that has something to fill."""
+        (reading,) = yield from self.read([candidate], wanted)
+        assert reading is not None
+        return reading
+
     def questions(self, beam: Sequence[Candidate], wanted: Wanted = ONLY_TOKENS) -> list[Question | None]:
         """What to ask about each candidate: all open positions of its first unfinished block; None for a full one."""
         draws = None
