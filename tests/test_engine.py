@@ -12,7 +12,7 @@ from soar_dlm.engine import reader
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.live import LiveRequest
 from soar_dlm.engine.reader import Reader
-from soar_dlm.engine.request import Request, StepEvent
+from soar_dlm.engine.request import Request, StepEvent, empty_canvas
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import NonFiniteLogits, PromptError, PromptTooLong, SettingsError
@@ -232,7 +232,7 @@ def test_full_canvas_decoding_goes_on_after_the_end() -> None:
 def test_only_released_dream_ends_with_its_best_candidate(released: str | None) -> None:
     strategy = Soar(beam=2, threshold=0.5, released=released)
     model = random_lm(0)
-    masked = LiveRequest(0, canvas_request(model, [1], 2, strategy), model.facts).best
+    masked = empty_canvas(np.array([1, 8, 8]), np.array([1, 2]), model.mask, None)
     full, ends_with_best = masked.filled(3), strategy.rules.ends_with_best
     assert finished([full, masked], ends_with_best) == (released == "dream")
     assert not finished([masked, full], ends_with_best)

@@ -152,6 +152,10 @@ BROKEN: dict[str, tuple[Coroutine, str]] = {
     "asks before the canvas": (asking(positions=np.array([-1])), "outside its canvas of 4"),
     "gives too few tokens": (asking(given=np.array([1, 2])), "given of a Question must be an array"),
     "returns nothing": (returning(None), "must return a Candidate or an Answer, not None"),
+    "returns details that are no numbers": (
+        lambda start: (yield from returning(Answer(start.candidate.filled(1), {"mood": "good"}))(start)),  # type: ignore[dict-item]
+        "must map names to numbers",
+    ),
     "returns a text": (returning("done"), "must return a Candidate or an Answer"),
     "returns masks": (unfinished, "still has 3 masks"),
 }

@@ -8,24 +8,25 @@ from dataclasses import replace
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.engine.journal import Journal
 from soar_dlm.engine.reader import Asked, ReadSettings
 from soar_dlm.engine.request import Decoding, FinishReason, Request, StepEvent, check_canvas, empty_canvas
 from soar_dlm.engine.stopping import Decode, Stopping
-from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
+from soar_dlm.engine.trace import StepRecord
 from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate
 from soar_dlm.search.contract import checked_answer, checked_questions, checked_search
 from soar_dlm.search.lengths import Lengths
-from soar_dlm.search.question import Answer, Place, Question, Reading, Search
+from soar_dlm.search.question import Answer, Question, Reading, Search
 from soar_dlm.search.sampling import Sampling
 from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
 class LiveRequest:
-    """A request's search, what it is waiting for, and the record of its steps.
+    """A request's search, what it is waiting for, and the journal of its steps.
 
     Strategies are other people's code: whatever one raises ends this request, with an error that names the strategy.
     """
@@ -42,14 +43,15 @@ class LiveRequest:
         except Exception as error:
             raise _blamed(request.strategy, error) from error
         tokens, fill = check_canvas(request.tokens, request.fill, facts)
-        self.best = empty_canvas(tokens, fill, facts.mask_id, self.options.block_length)
+        self._canvas = empty_canvas(tokens, fill, facts.mask_id, self.options.block_length)
         self._lengths = self._growth(request.max_length)
         self._settings = self._read_settings(self.options)
         self._stopping = Stopping((*facts.end_ids, *self.options.stop_token_ids), request.stop, decode)
+        self._journal = Journal(self._canvas, self.strategy.rank, self.options.trace)
         self._start = Start(
-            self.best,
+            self._canvas,
             facts.mask_id,
-            self._report,
+            self._journal.report,
             settle=self._settle,
             lengths=self._lengths,
             end_ids=self._stopping.ends,
@@ -57,11 +59,6 @@ class LiveRequest:
         )
         self._search: Search | None = None
         self._asked: Sequence[Question] = ()
-        self._entries: list[BeamEntry] = []
-        self._best_place = 0
-        self._reports = False
-        self._records: list[StepRecord] = []
-        self.forwards = self.steps = 0
 
     @property
     def rows(self) -> int:
@@ -71,7 +68,7 @@ class LiveRequest:
     def _growth(self, max_length: int | None) -> Lengths | None:
         if max_length is None:
             return None
-        facts, start = self.facts, self.best
+        facts, start = self.facts, self._canvas
         if facts.expand_id is None or facts.delete_id is None:
             raise SettingsError("This model has no expand and delete tokens; it cannot change the length of a canvas.")
         checks.whole_number("max_length", max_length, 1)
@@ -103,7 +100,7 @@ class LiveRequest:
     @property
     def full(self) -> bool:
         """Whether there is nothing to fill, and so nothing to ask."""
-        return not self.best.open.any()
+        return not self._canvas.open.any()
 
     def begin(self) -> StepEvent | None:
         """Start the search, once; an event if it is over before its first question."""
@@ -136,9 +133,7 @@ class LiveRequest:
 
     def absorb(self, answers: Sequence[Reading | SoarError]) -> StepEvent:
         """Send the answers to :meth:`questions` to the search, or end it with the error that stopped it."""
-        self._entries, self._best_place = [], 0
-        self.steps += 1
-        self.forwards += len(answers)
+        self._journal.open_step(len(answers))
         try:
             readings = [self._usable(answer) for answer in answers]
             if len(readings) < len(self._asked):
@@ -148,10 +143,8 @@ class LiveRequest:
             answer = self._resume(readings)
         except SoarError as error:
             return self._failed(error)
-        record = StepRecord(self.steps, len(answers), tuple(self._entries), self._best_place)
-        if self.options.trace:
-            self._records.append(record)
-        return StepEvent(self.ticket, self.best, record) if answer is None else self.finish(answer, record)
+        record = self._journal.close_step(len(answers))
+        return StepEvent(self.ticket, self._journal.best, record) if answer is None else self.finish(answer, record)
 
     def _resume(self, readings: Sequence[Reading] | None) -> Answer | None:
         """Run the search to its next questions; its answer if it has one, or the error that ended it."""
@@ -163,56 +156,22 @@ class LiveRequest:
             raise _blamed(self.strategy, error) from error
 
     def _ran(self, readings: Sequence[Reading] | None) -> Answer | None:
-        """Of a search that reports nothing, the trace has the canvases it asks about next, and its answer."""
         assert self._search is not None
         try:
             asked = next(self._search) if readings is None else self._search.send(readings)
         except StopIteration as stop:
             answer = checked_answer(stop.value)
-            if answer.candidate is not self.best:
-                self._show([answer.candidate])
+            self._journal.answered(answer.candidate)
             return answer
         self._asked = checked_questions(asked)
-        if readings is not None and not self._entries and not self._reports:
-            self._show([question.candidate for question in self._asked])
+        self._journal.asked_about([question.candidate for question in self._asked])
         return None
 
-    def _report(
-        self,
-        candidates: Sequence[Candidate],
-        ranks: Sequence[float],
-        after: Place | None = None,
-        dive: int = 0,
-        verdict: float | None = None,
-    ) -> Place:
-        """Put candidates, best first, into the record of this step, and say where they are.
-
-        ``after`` is the place of the report that their origins refer to; by default, the step before.
-        """
-        self._reports = True
-        return self._show(candidates, ranks, after, dive, verdict)
-
-    def _show(
-        self,
-        candidates: Sequence[Candidate],
-        ranks: Sequence[float] | None = None,
-        after: Place | None = None,
-        dive: int = 0,
-        verdict: float | None = None,
-    ) -> Place:
-        place = Place(self.steps, len(self._entries))
-        came_from = Place(self.steps - 1, 0) if after is None else after
-        for candidate, rank in zip(candidates, ranks or map(self.strategy.rank, candidates), strict=True):
-            self._entries.append(BeamEntry.of(candidate, float(rank), came_from, dive, verdict))
-        self.best, self._best_place = candidates[0], place.first
-        return place
-
     def finish(self, answer: Answer | None = None, record: StepRecord | None = None) -> StepEvent:
-        """The last event of a request that needs no further step."""
+        """The last event of a request that needs no further step; without an answer, there was nothing to fill."""
+        found = answer or Answer(self._canvas)
         try:
-            found = answer or Answer(self.best)
-            self.best = found.candidate
-            return StepEvent(self.ticket, self.best, record, self._decoding(found))
+            return StepEvent(self.ticket, found.candidate, record, self._decoding(found))
         except StopError as error:
             return self._failed(error)
 
@@ -221,13 +180,13 @@ class LiveRequest:
             raise answer
         if np.isnan(answer.confidence).any():
             raise NonFiniteLogits(
-                f"The model returned NaN or infinite logits at step {self.steps}. Try dtype float32 or bfloat16 "
-                "instead of float16, a lower cfg_scale, or check the checkpoint."
+                f"The model returned NaN or infinite logits at step {self._journal.steps}. Try dtype float32 or "
+                "bfloat16 instead of float16, a lower cfg_scale, or check the checkpoint."
             )
         return replace(answer, ends=np.isin(answer.tokens, self._stopping.ends))
 
     def _failed(self, error: SoarError) -> StepEvent:
-        return StepEvent(self.ticket, self.best, error=error)
+        return StepEvent(self.ticket, self._journal.best, error=error)
 
     def _settle(self, candidate: Candidate) -> Candidate:
         """Early exit: complete a candidate whose text has ended."""
@@ -247,13 +206,13 @@ class LiveRequest:
             confidence=tuple(None if np.isnan(sure) else float(sure) for sure in best.confidence),
             blanks=tuple(tuple(place.tolist()) for place in places),
             lengths=tuple(self._stopping.length(best.tokens[place]) for place in places),
-            steps=self.steps,
-            forwards=self.forwards,
+            steps=self._journal.steps,
+            forwards=self._journal.forwards,
             written=best.written,
             mean_confidence=best.confidence_sum / max(best.committed, 1),
             finish_reason=self._finish_reason(best),
             details=dict(answer.details),
-            trace=Trace(tuple(self._records)),
+            trace=self._journal.trace(),
         )
 
     def _finish_reason(self, best: Candidate) -> FinishReason:

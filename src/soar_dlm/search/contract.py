@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,10 +41,12 @@ def checked_questions(questions: Any) -> Sequence[Question]:
 
 
 def checked_answer(answer: Any) -> Answer:
-    """An answer whose canvas is full."""
+    """An answer whose canvas is full and whose details are numbers."""
     found = Answer(answer) if isinstance(answer, Candidate) else answer
     if not isinstance(found, Answer) or not isinstance(found.candidate, Candidate):
         raise StrategyError(f"search must return a Candidate or an Answer, not {answer!r}.")
+    if not isinstance(found.details, Mapping) or not all(isinstance(one, Real) for one in found.details.values()):
+        raise StrategyError(f"The details of an Answer must map names to numbers, not be {found.details!r}.")
     if found.candidate.left:
         raise StrategyError(f"search returned a canvas that still has {found.candidate.left} masks.")
     return found
