@@ -4,8 +4,8 @@
    them, *free* with any number.
 2. Each of these bounds chooses the most accurate setting within it, of these the one with the fewest forwards, of these
    the first in the grid. A bound that no setting keeps chooses none.
-3. A setting that several bounds choose is taken once. Where fewer than three are chosen, the most accurate of the others
-   follow by the same order until there are three, or no more.
+3. A setting that several bounds choose is taken once. Where fewer than three are chosen, the best of the others by the
+   same order follow until there are three, or no more.
 """
 
 from __future__ import annotations

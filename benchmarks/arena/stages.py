@@ -1,8 +1,7 @@
 """The three runs of the arena on a task: validation, test, timing. Each resumes where it was interrupted.
 
 Their results are in ``results/TASK.validation/STRATEGY``, ``results/TASK.test`` and ``results/TASK.timing-ROWS``. On
-validation each strategy has a folder of its own, so that another grid for one of them leaves the others' results as they
-are.
+validation each strategy has a folder of its own, so that another grid for one of them leaves the others' results alone.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def folder_of(output: Path, task: str, stage: str) -> Path:
     return output / "results" / f"{task}.{stage}"
 
 
-def validate(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
+def run_validation(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
     """Every setting of every grid on the first ``count`` validation problems."""
     problems = task.distinct("validation", count)
     for grid in grids:
@@ -45,13 +44,13 @@ def validate(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, 
         _run(lm, task, problems, grid.entrants, chunk, folder)
 
 
-def test(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
+def run_test(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
     """The chosen settings on the first ``count`` test problems, in turns."""
     _run(lm, task, task.distinct("test", count), entering(task.name, grids, output), chunk, _test_folder(output, task))
 
 
-def time(lm: LM, task: Task, grids: Sequence[Grid], count: int, output: Path) -> None:
-    """A few methods on ``count`` test problems, in turns, with as many rows in a forward as the engine of ``lm`` allows.
+def run_timing(lm: LM, task: Task, grids: Sequence[Grid], count: int, output: Path) -> None:
+    """A few methods on ``count`` test problems, in turns, with as many rows in a forward as the engine of ``lm`` has.
 
     They are greedy, the careful settings of Adaptive Parallel, SOAR and Deliberate, and Deliberate's quickest.
     """

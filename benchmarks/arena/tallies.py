@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -38,7 +37,7 @@ class Tally:
         return [verdict == "1" for verdict in self.solved]
 
     def summary(self, baseline: Tally) -> Summary:
-        """This method on its problems, compared with another on the same ones."""
+        """The method on its problems, compared with another on the same ones."""
         test, count, correct = mcnemar(self.verdicts, baseline.verdicts), len(self.solved), self.solved.count("1")
         return Summary(
             problems=count,

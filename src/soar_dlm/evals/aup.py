@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import exp
 
 from soar_dlm import checks
@@ -35,7 +36,7 @@ def accuracy_under_parallelism(points: Iterable[tuple[float, float]], best: floa
     least = curve[0][1] - DROP
     kept = [(parallelism, accuracy) for parallelism, accuracy in curve if accuracy >= least]
     area = kept[0][0] * kept[0][1]
-    for (before, earlier), (after, later) in zip(kept, kept[1:], strict=False):
+    for (before, earlier), (after, later) in pairwise(kept):
         area += (after - before) * (_weighted(later, best) + _weighted(earlier, best)) / 2
     return area
 
