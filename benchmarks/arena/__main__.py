@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.arena import pareto, report, stages
 from benchmarks.arena.entrants import CONTESTS, contest, grids
+from benchmarks.arena.files import write_text
 from benchmarks.arena.tallies import TaskResult, write_result
 from soar_dlm.cli.lists import listed
 from soar_dlm.engine.settings import EngineSettings
@@ -58,21 +58,14 @@ def write_report(output: Path, docs: Path) -> str:
         write_result(result, stages.compact_file(output, result.task))
         pareto.draw(result, docs / "figures" / report.figure_name(result.task))
     text = report.markdown(found)
-    _write(docs / "arena.md", text)
-    _write(output / "arena.json", data(found))
+    write_text(docs / "arena.md", text)
+    write_text(output / "arena.json", data(found))
     return text
 
 
 def data(results: Sequence[TaskResult]) -> str:
     """arena.json."""
     return json.dumps({result.task: report.figures(result) for result in results}, indent=2) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    """In one move, because several processes may report at once."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arena.entrants import BASELINE, DELIBERATE, SOAR_2, parts_of
+from benchmarks.arena.files import replacing
 from benchmarks.arena.tallies import TaskResult
 from soar_dlm.errors import MissingExtra
 
@@ -139,9 +140,8 @@ def draw(result: TaskResult, path: Path) -> None:
         figure.set_layout_engine("none")
         for axes, points in plots:
             _draw_labels(axes, points, styles, canvas.get_renderer())
-        fresh = path.with_name(f".{path.name}")
-        figure.savefig(fresh, format="svg", metadata={"Date": None})
-    fresh.replace(path)
+        with replacing(path) as fresh:
+            figure.savefig(fresh, format="svg", metadata={"Date": None})
 
 
 def _styles(strategies: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -96,7 +96,8 @@ def task_section(result: TaskResult) -> Iterator[str]:
     yield ""
     yield f"![Accuracy over forwards and over seconds on {result.task}](figures/{figure_name(result.task)})"
     yield ""
-    yield from table([*HEAD, *MORE], (_row(result, name) for name in result.test))
+    scores = aup(result)
+    yield from table([*HEAD, *MORE], (_row(result, name, scores) for name in result.test))
     if result.timing:
         yield ""
         yield from timing_section(result)
@@ -106,7 +107,7 @@ def figure_name(task: str) -> str:
     return f"arena-{task}.svg"
 
 
-def _row(result: TaskResult, name: str) -> list[str]:
+def _row(result: TaskResult, name: str, scores: Mapping[str, float]) -> list[str]:
     found, (strategy, setting) = result.against(name, BASELINE), parts_of(name)
     soar = reference(result)
     first = result.strategies()[strategy][0] == name
@@ -123,7 +124,7 @@ def _row(result: TaskResult, name: str) -> list[str]:
         f"{found.speed_up:.2f}",
         "" if name == BASELINE else p_text(found),
         "" if soar in (None, name) else p_text(result.against(name, str(soar))),
-        f"{aup(result)[strategy]:.1f}" if first else "",
+        f"{scores[strategy]:.1f}" if first else "",
     ]
 
 

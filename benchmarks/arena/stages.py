@@ -117,14 +117,16 @@ def compact_file(output: Path, task: str) -> Path:
 
 
 def result_of(output: Path, task: str) -> TaskResult | None:
-    """A task's results from its folders, or where there are none from its compact file; None without any.
+    """A task's results from its folders, or where these say nothing yet from its compact file; None without any."""
+    found, file = _from_folders(output, task), compact_file(output, task)
+    return read_result(file) if found is None and file.exists() else found
 
-    Of a run that is not finished it has the chunks that every method has decoded.
-    """
+
+def _from_folders(output: Path, task: str) -> TaskResult | None:
+    """The chunks of the test run that every method has decoded, and all of validation and timing; None without any."""
     folder = folder_of(output, task, TEST)
     if not folder.is_dir():
-        file = compact_file(output, task)
-        return read_result(file) if file.exists() else None
+        return None
     run = ResultFolder(folder).read()
     test = tallies(run.whole_chunks())
     if not test:

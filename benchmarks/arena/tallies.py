@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -10,11 +11,11 @@ from typing import Any
 
 from benchmarks.arena.choice import Trial, chosen
 from benchmarks.arena.entrants import BASELINE, parts_of
+from benchmarks.arena.files import write_text
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
-from soar_dlm.models.layouts import write_json
 from soar_dlm.models.source import read_json
 
 
@@ -142,8 +143,7 @@ def trials_of(runs: Iterable[Results]) -> dict[str, dict[str, Trial]]:
 
 
 def write_result(result: TaskResult, path: Path) -> None:
-    """The file appears whole or not at all."""
-    write_json(path, {"task": result.task, **asdict(result)})
+    write_text(path, json.dumps({"task": result.task, **asdict(result)}, indent=2) + "\n")
 
 
 def read_result(path: Path) -> TaskResult:
