@@ -300,8 +300,17 @@ def test_in_short_there_is_the_careful_setting_of_each_strategy() -> None:
     lines = list(report.short_section([crafted()]))
     assert "| strategy | mini-code |" in lines
     assert f"| {SOAR_2} | 60.0% at 40.0 |" in lines
-    assert f"| {DELIBERATE} | 80.0%↑ at 32.0 |" in lines
+    assert f"| {DELIBERATE} | **80.0%↑** at 32.0 |" in lines
+    assert "| Greedy | 60.0% at 40.0 |" in lines
     assert "| FreeDave |  |" in lines, "it has no setting within greedy's forwards"
+
+
+def test_greedy_in_short_is_the_one_forwards_are_measured_by() -> None:
+    result = crafted()
+    better = {**result.trials, "Greedy": {**result.trials["Greedy"], "n=2": Trial(90, 2000)}}
+    other = replace(result, trials=better)
+    assert other.picked("Greedy", "careful") == "Greedy: n=2"
+    assert "| Greedy | 60.0% at 40.0 |" in list(report.short_section([other]))
 
 
 def test_p_against_soar_is_of_the_same_problems() -> None:

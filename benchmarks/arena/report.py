@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from benchmarks.arena.choice import CAREFUL
-from benchmarks.arena.entrants import BASELINE, SOAR_2, parts_of
+from benchmarks.arena.entrants import BASELINE, GREEDY, SOAR_2, parts_of
 from benchmarks.arena.tallies import Tally, TaskResult
 from soar_dlm.evals.aup import accuracy_under_parallelism
 from soar_dlm.evals.comparison import Summary
@@ -67,23 +67,28 @@ def wrapped(text: str) -> str:
 
 
 def short_section(results: Sequence[TaskResult]) -> Iterator[str]:
-    """For each strategy and task the careful setting: accuracy, and forwards per problem."""
+    """For each task greedy (n=1), and the careful setting of each other strategy; the best of a task in bold."""
     yield wrapped(
-        "Accuracy and forwards per problem of each strategy's careful setting: the most accurate on validation "
-        "problems with at most greedy's forwards. Strategies that take more at every setting have none."
+        "Accuracy and forwards per problem: greedy with one token per step, and of each other strategy the careful "
+        "setting, the most accurate on validation problems with at most greedy's forwards. Strategies that take more "
+        "at every setting have none."
     )
     yield ""
     names = dict.fromkeys(name for result in results for name in result.strategies())
-    rows = [[name, *(_short_cell(result, name) for result in results)] for name in names]
+    columns = [_short_column(result) for result in results]
+    rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
     yield from table(["strategy", *(result.task for result in results)], rows)
 
 
-def _short_cell(result: TaskResult, strategy: str) -> str:
-    name = result.picked(strategy, CAREFUL)
-    if name is None:
-        return ""
-    found = result.against(name, BASELINE)
-    return f"{found.accuracy:.1%}{sign(found)} at {found.forwards:.1f}"
+def _short_column(result: TaskResult) -> dict[str, str]:
+    picked = {strategy: result.picked(strategy, CAREFUL) for strategy in result.strategies()} | {GREEDY: BASELINE}
+    found = {strategy: result.against(name, BASELINE) for strategy, name in picked.items() if name is not None}
+    best = max(one.correct for one in found.values())
+    return {strategy: _short_cell(one, "**" if one.correct == best else "") for strategy, one in found.items()}
+
+
+def _short_cell(found: Summary, bold: str) -> str:
+    return f"{bold}{found.accuracy:.1%}{sign(found)}{bold} at {found.forwards:.1f}"
 
 
 def task_section(result: TaskResult) -> Iterator[str]:
@@ -154,13 +159,13 @@ def timing_section(result: TaskResult) -> Iterator[str]:
     """Forwards and seconds as shares of greedy's in the same run, for each batch size."""
     count = len(next(iter(result.timing.values()))[BASELINE].solved)
     yield wrapped(
-        f"Time beside forwards on {count} problems, both as shares of greedy's in the same run, with at most "
-        f"{' and '.join(map(str, result.timing))} rows in a forward:"
+        f"Time beside forwards on {count} problems, both as shares of greedy's in the same run. A batch has at most "
+        "that many rows."
     )
     yield ""
     head = ["method"]
     for rows in result.timing:
-        head += [f"forwards, {rows} rows", "seconds"]
+        head += [f"forwards, batch {rows}", f"seconds, batch {rows}"]
     methods = dict.fromkeys(name for own in result.timing.values() for name in own)
     yield from table(head, ([name, *_shares(result.timing.values(), name)] for name in methods))
 
