@@ -1,6 +1,7 @@
 # On a fresh machine with only Python and pip:
 #   make demo    install into .venv and solve some problems on the CPU with every strategy
 #   make test    install into .venv and run every check: lint, types, import contracts, tests
+#   make arena   compare every strategy on 1,000 problems of each task, which takes many hours; it resumes
 #   make test-kernels    run the tests with the kernels of other processors, which takes an hour or more
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
 
-.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 eval defaults tables retrain clean
+.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 arena eval defaults tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -47,6 +48,10 @@ table1: $(VENV)/.ready
 
 table3: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.table3
+
+arena: $(VENV)/.ready
+	$(INSTALL) -e '.[plots]'
+	$(BIN)/python -m benchmarks.arena
 
 eval: $(VENV)/.ready
 	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code --threshold 0.95 -o $(RESULTS)/table1 --allow-code-execution

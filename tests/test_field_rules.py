@@ -221,6 +221,20 @@ def test_core_reopens_one_position_and_counts_it_as_not_written() -> None:
         assert found.trace.confidence_at() == pytest.approx(committed, abs=1e-6)
 
 
+def test_core_takes_nothing_back_where_it_has_only_deleted() -> None:
+    """Once, a canvas that had only lost masks when it was to be checked ended the request."""
+
+    def rule(tokens: list[int], position: int) -> list[float]:
+        token = 5 if len(tokens) > 4 else position  # delete until two masks are left, then write
+        return [3.0 if one == token else 0.0 for one in range(7)]
+
+    model = CraftedLM(rule, 7, ends=(5,), expand=4, delete=5)
+    request = Request([1, 6, 6, 6, 6, 3], [1, 2, 3, 4], Core(every=2, weak=3), max_length=6)
+    found = decode(model, [request])[0]
+    assert found.tokens == (1, 1, 2, 3)
+    assert [entry.mode for entry in found.trace.path()].count("reopened") == 0
+
+
 NAMES = ("factor", "frechet", "entropy-bound", "klass", "lopa", "freedave", "core", "deliberate")
 
 

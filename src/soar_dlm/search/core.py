@@ -17,7 +17,8 @@ class Core(Strategy):
     """Commit the surest positions, and now and then take back the token that fits its context worst (CORE).
 
     After every ``every`` steps the ``weak`` committed tokens of least confidence are masked together and read in one
-    forward. The one of them that is least probable there is opened again, and decoding continues.
+    forward. The one of them that is least probable there is opened again, and decoding continues. Nothing is taken back
+    while there is nothing but masks.
     """
 
     every: int = 8
@@ -40,6 +41,8 @@ class Core(Strategy):
             steps += 1
             if steps % self.every == 0 and candidate.left:
                 weak = self._weak(candidate)
+                if not weak.size:
+                    continue  # so far it has only changed the canvas's length
                 question = start.question(candidate.masked(weak, start.mask_id), weak, candidate.tokens[weak])
                 (reading,) = yield [question]
                 assert reading.given_log_p is not None
