@@ -227,6 +227,11 @@ class Jobs:
             count -= 1
         return kept, tokens[:count]
 
+    def text_of(self, tokens: Sequence[int], stops: Sequence[str]) -> str:
+        """The text of generated ids: what comes before the first end token and the first stop string."""
+        ends = [place for place, token in enumerate(tokens) if token in self.facts.end_ids]
+        return self._cut(list(tokens[: ends[0]] if ends else tokens), stops)[0]
+
     def event(self, job: Job, step: StepEvent, forwards: int) -> Event:
         """A step of the engine as users see it; ``forwards`` counts those of all steps so far."""
         best = step.best

@@ -259,6 +259,10 @@ class LM:
         text = self._jobs.need_text()
         return [text.decode([token], keep_special=True) for token in token_ids]
 
+    def text_of(self, token_ids: Sequence[int], stop: Sequence[str] = ()) -> str:
+        """The text of generated ids: what comes before the first end token and the first of the strings ``stop``."""
+        return self._jobs.text_of(token_ids, stop)
+
     def engine(self) -> Engine:
         """A new engine for this model, for requests that come and go."""
         text = self._jobs.text
