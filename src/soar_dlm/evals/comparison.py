@@ -168,7 +168,7 @@ def _answers(
         length = [max(len(ids), 1) for ids in right]
     else:
         length = method.length
-    options = {"trace": method.replay, **method.options, "seed": seed}
+    options = {"trace": False, **method.options, "seed": seed, **({"trace": True} if method.replay else {})}
     return solved_as_completed(lm, task, problems, method.strategy, length, **options)
 
 
