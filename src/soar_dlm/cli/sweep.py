@@ -164,6 +164,6 @@ def shown_deliberate(found: Results) -> Table:
         table.add_column(column, justify="right")
     table.add_row("greedy", "", "", rate(swept.greedy), f"{swept.greedy.forwards:.1f}", "")
     for point, one in swept.front().items():
-        own = (f"{point.threshold:g}", point.accepts, "" if point.skip is not None else str(point.tries))
+        own = (str(point.threshold), point.accepts, "" if point.skip is not None else str(point.tries))
         table.add_row(*own, rate(one), f"{one.forwards:.1f}", f"{one.p_value:.3f}")
     return table

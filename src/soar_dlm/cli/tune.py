@@ -148,7 +148,7 @@ def deliberate_choice(runs: Sequence[Results], wish: Wish, as_default: bool) -> 
         return f"{folder} decodes with it {'by default' if as_default else f'when {DELIBERATE} is asked for'}."
 
     preset = Preset(DELIBERATE, settings, about_point(found, found.points[chosen]))
-    return Choice(preset, f"{chosen} by {found.metric}", save)
+    return Choice(preset, f"tau = {chosen.threshold} by {found.metric}: {chosen.search}", save)
 
 
 def about_point(found: Measured[Any], one: Summary) -> str:

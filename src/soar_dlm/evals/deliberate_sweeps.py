@@ -48,10 +48,10 @@ class Point:
             return "the draft"
         return "never" if self.accept >= NEVER else f"{self.accept:g}"
 
-    def __str__(self) -> str:
-        if self.skip is not None:
-            return f"tau = {self.threshold:g}, the first draft alone"
-        return f"tau = {self.threshold:g}, accept = {self.accept:g} and tries = {self.tries}"
+    @property
+    def search(self) -> str:
+        """What follows the draft, in words."""
+        return "the first draft alone" if self.skip is not None else f"accept = {self.accept:g}, tries = {self.tries}"
 
 
 def deliberate_methods(
