@@ -20,6 +20,7 @@ from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 from soar_dlm.tasks.mini_gsm import MiniGsm
+from soar_dlm.tasks.mini_infill import MiniInfill
 from tests.crafted import CraftedLM, decode, random_lm
 from tests.test_deliberate import PROMPT, deliberated, model_with_ends
 
@@ -105,6 +106,18 @@ def test_the_texts_of_a_course_are_those_a_user_gets(stop: list[str]) -> None:
         answer = Outcome(result.text, right(result.text), result.steps, result.forwards)
         assert course.outcome(NEVER, 2) == answer
         assert result.text
+
+
+def test_the_texts_of_a_blank_that_grows_and_shrinks() -> None:
+    lm = load("mini-dreamon", "cpu")
+    full = Deliberate(threshold=0.9, accept=NEVER, tries=2)
+    grown = 0
+    for problem in MiniInfill().distinct("validation", 3):
+        result = lm.infill(problem.prompt, problem.suffix, full, length=6, trace=True)
+        course = Course.of(result.trace, result.prompt_length, lm.text_of, right)
+        assert course.outcome(NEVER, 2) == Outcome(result.text, right(result.text), result.steps, result.forwards)
+        grown += len(result.token_ids) != 6
+    assert grown
 
 
 @pytest.mark.parametrize(
