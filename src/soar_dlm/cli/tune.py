@@ -144,8 +144,9 @@ def deliberate_choice(runs: Sequence[Results], wish: Wish, as_default: bool) -> 
     settings = found.settings_of(chosen)
 
     def save(folder: Path) -> str:
-        save_tuned(folder, DELIBERATE, settings, weights_of(runs), as_default)
-        return f"{folder} decodes with it {'by default' if as_default else f'when {DELIBERATE} is asked for'}."
+        saved = save_tuned(folder, DELIBERATE, settings, weights_of(runs), as_default)
+        when = "by default" if saved.strategy == DELIBERATE else f"when {DELIBERATE} is asked for"
+        return f"{folder} decodes with it {when}."
 
     preset = Preset(DELIBERATE, settings, about_point(found, found.points[chosen]))
     return Choice(preset, f"tau = {chosen.threshold} by {found.metric}: {chosen.search}", save)
