@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import transformers
 
-from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
+from soar_dlm.cli.method import Method
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, UnknownName
+from soar_dlm.evals.protocol import methods
 from soar_dlm.lm import load
 from soar_dlm.models.defaults import DecodingDefaults, write_defaults
 from soar_dlm.models.families import LLADA
 from soar_dlm.models.loading import load_checkpoint
 from soar_dlm.models.random_checkpoint import write_llada
+from soar_dlm.search.deliberate import Deliberate
+from soar_dlm.search.soar import Soar
+from soar_dlm.tasks.mini_sums import MiniSums
 from soar_dlm.train.trainer import Trainer
 from tests.test_model_objects import stock_object
 from tests.test_training import tiny
@@ -24,6 +30,7 @@ FULL = DecodingDefaults(
     settings={"beam": 2},
     thresholds={"probability": 0.99, "neg_entropy": -0.05},
     options={"block_length": 32, "max_new_tokens": 128},
+    tuned={"deliberate": {"threshold": 0.98, "accept": -0.0033, "tries": 8, "drafts": ["open"]}},
 )
 
 
@@ -50,6 +57,7 @@ def test_what_is_written_is_read_and_everything_else_is_kept(tmp_path: Path) -> 
         "settings": {"beam": 2},
         "thresholds": {"probability": 0.99, "neg_entropy": -0.05},
         "options": {"block_length": 32, "max_new_tokens": 128},
+        "tuned": {"deliberate": {"threshold": 0.98, "accept": -0.0033, "tries": 8, "drafts": ["open"]}},
     }
     checkpoint = load_checkpoint(tmp_path)
     assert checkpoint.defaults == FULL
@@ -77,6 +85,12 @@ def test_what_is_written_is_read_and_everything_else_is_kept(tmp_path: Path) -> 
         ({"thresholds": 0.9}, "thresholds must map names to values"),
         ({"options": ["block_length"]}, "options must map names to values"),
         ({"treshold": {}}, "Did you mean 'thresholds'"),
+        ({"tuned": ["deliberate"]}, "tuned must map names to values"),
+        ({"tuned": {"deliberate": 0.98}}, r"tuned\['deliberate'\] must map names to values"),
+        ({"tuned": {"deliberte": {}}}, "Did you mean 'deliberate'"),
+        ({"tuned": {"deliberate": {"tires": 3}}}, "Did you mean 'tries'"),
+        ({"tuned": {"deliberate": {"threshold": 1.5}}}, "threshold"),
+        ({"strategy": "deliberate", "settings": {"metric": "x"}, "tuned": {"deliberate": {}}}, "metric"),
     ],
 )
 def test_a_mistake_is_reported_when_the_checkpoint_is_loaded(tmp_path: Path, section: Any, words: str) -> None:
@@ -125,3 +139,51 @@ def test_training_on_keeps_them(tmp_path: Path) -> None:
     write_defaults(tmp_path, FULL)
     list(Trainer(tiny(), tmp_path, device="cpu").run(until=4))
     assert load_checkpoint(tmp_path).defaults == FULL
+
+
+def test_what_was_tuned_for_a_strategy_holds_where_it_is_named(tmp_path: Path) -> None:
+    """Its threshold is its own: that of the other strategies does not change."""
+    write_defaults(write_llada(tmp_path), FULL)
+    lm = load(tmp_path, "cpu")
+    tuned = Deliberate(threshold=0.98, accept=-0.0033, tries=8, drafts=["open"])
+    assert lm.strategy("deliberate") == tuned
+    assert lm.strategy("deliberate", tries=2) == replace(tuned, tries=2)
+    assert lm.strategy("deliberate", threshold=None).threshold is None
+    assert lm.strategy() == Soar(beam=2)
+    assert lm.strategy("soar") == Soar()
+    assert lm.model.facts.thresholds["probability"] == 0.99
+    other = lm.strategy("deliberate", metric="margin")
+    assert other == replace(tuned, metric="margin", threshold=None), "a threshold belongs to its metric"
+    assert lm.strategy("deliberate", metric="probability") == tuned
+
+
+def test_the_tuned_settings_decode(tmp_path: Path) -> None:
+    """By name in the library, in the command and in an evaluation."""
+    write_defaults(write_llada(tmp_path), DecodingDefaults(tuned={"deliberate": {"tries": 0, "skip": 0.0}}))
+    lm = load(tmp_path, "cpu")
+    for found in (
+        lm.generate("ab", "deliberate", max_new_tokens=6),
+        *(result for _, result in lm.generate_as_completed(["ab"], "deliberate", max_new_tokens=6)),
+        lm.infill("a", "b", "deliberate", length=6),
+    ):
+        assert found.details == {"drafts": 1, "branches": 0, "verifications": 0}
+    assert lm.generate("ab", Deliberate(tries=0), max_new_tokens=6).details["verifications"] > 0
+    assert Method({"strategy": "deliberate"}).strategy(lm) == Deliberate(tries=0, skip=0.0)
+    assert Method({"strategy": "deliberate", "settings": ["tries=3"]}).strategy(lm) == Deliberate(tries=3, skip=0.0)
+    compared = methods(["deliberate", "soar"], [8], MiniSums(), defaults=lm.defaults, threshold=0.7)
+    assert [method.strategy for method in compared.values()] == [
+        Deliberate(threshold=0.7, tries=0, skip=0.0),
+        Soar(threshold=0.7),
+    ]
+
+
+def test_the_default_strategy_takes_what_was_tuned_for_it_and_its_own_settings_first() -> None:
+    tuned = {"deliberate": {"threshold": 0.98, "accept": -0.5, "tries": 8}}
+    defaults = DecodingDefaults("deliberate", {"tries": 2}, tuned=tuned)
+    assert defaults.make() == Deliberate(threshold=0.98, accept=-0.5, tries=2)
+    assert defaults.make(accept=-0.1) == Deliberate(threshold=0.98, accept=-0.1, tries=2)
+    assert defaults.make("deliberate") == Deliberate(threshold=0.98, accept=-0.5, tries=8)
+    by_margin = DecodingDefaults("deliberate", {"metric": "margin"}, tuned=tuned)
+    assert by_margin.make() == Deliberate(accept=-0.5, tries=8, metric="margin")
+    with pytest.raises(UnknownName, match="strategy"):
+        defaults.make("")

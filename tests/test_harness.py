@@ -85,11 +85,12 @@ def test_settings_reach_strategy_and_engine(model: SoarModel, tmp_path: Path) ->
 
 def test_without_a_strategy_the_checkpoint_decides(tmp_path: Path) -> None:
     write_llada(tmp_path)
-    write_defaults(tmp_path, DecodingDefaults("soar", {"beam": 3}, {"probability": 0.7}))
+    tuned = {"greedy": {"tokens_per_step": 2}}
+    write_defaults(tmp_path, DecodingDefaults("soar", {"beam": 3}, {"probability": 0.7}, tuned=tuned))
     given: dict[str, Any] = {"pretrained": str(tmp_path), "device": "cpu"}
     assert SoarModel(**given).strategy == Soar(beam=3)
     assert SoarModel(**given, metric="margin").strategy == Soar(beam=3, metric="margin")
-    assert SoarModel(**given, strategy="greedy").strategy == Greedy()
+    assert SoarModel(**given, strategy="greedy").strategy == Greedy(tokens_per_step=2), "as it was tuned"
     with pytest.raises(UnknownName, match="bema"):
         SoarModel(**given, bema=2)
 

@@ -6,6 +6,7 @@ import pytest
 
 from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
 from soar_dlm.presets import Preset, named_or_preset, read_preset, write_preset
+from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 
@@ -17,6 +18,13 @@ def test_a_preset_survives_its_file(tmp_path: Path) -> None:
     assert found == preset
     assert found.make() == Soar(beam=4, threshold=0.9, metric="margin")
     assert found.make(beam=2) == Soar(beam=2, threshold=0.9, metric="margin")
+
+
+def test_a_preset_can_hold_a_list(tmp_path: Path) -> None:
+    preset = Preset("deliberate", {"threshold": 0.98, "accept": -5.123e-05, "tries": 4, "drafts": ["open", "plain"]})
+    write_preset(tmp_path / "p.toml", preset)
+    assert read_preset(tmp_path / "p.toml") == preset
+    assert preset.make() == Deliberate(threshold=0.98, accept=-5.123e-05, tries=4)
 
 
 def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:

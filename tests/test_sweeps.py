@@ -10,9 +10,10 @@ import pytest
 
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.comparison import Method, Summary, weights_fingerprint
+from soar_dlm.evals.measured import BASELINE
 from soar_dlm.evals.model_defaults import save_to_model, with_setting
 from soar_dlm.evals.results import Record, Results
-from soar_dlm.evals.sweeps import BASELINE, Setting, Sweep, pooled, settings, sweep_methods
+from soar_dlm.evals.sweeps import Setting, Sweep, pooled, settings, sweep_methods
 from soar_dlm.lm import load
 from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.random_checkpoint import write_llada

@@ -18,7 +18,7 @@ from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.text import Text
 from soar_dlm.options import DEFAULT_LENGTH, GenerateOptions, InfillOptions, Options, make_options
 from soar_dlm.results import MASK_SIGN, Event, Infilling, Result
-from soar_dlm.search.catalogue import as_strategy, make_strategy
+from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
@@ -73,8 +73,8 @@ class Jobs:
 
     def strategy(self, strategy: AnyStrategy) -> Strategy:
         """A strategy given as an object or by name, or the model's own: SOAR unless its checkpoint says otherwise."""
-        if strategy is None and self.defaults.strategy is not None:
-            return make_strategy(self.defaults.strategy, **self.defaults.settings)
+        if strategy is None or isinstance(strategy, str):
+            return self.defaults.make(strategy)
         return as_strategy(strategy)
 
     def _options(self, kind: type[_Kind], keywords: Mapping[str, Any], place: int, sample: int = 0) -> _Kind:
@@ -226,6 +226,12 @@ class Jobs:
         while count and text.decode(tokens[: count - 1]).startswith(kept):
             count -= 1
         return kept, tokens[:count]
+
+    def text_of(self, tokens: Sequence[int], stops: Sequence[str]) -> str:
+        """The text of generated ids: what comes before the first end token and the first stop string."""
+        ends_text = {*self.facts.end_ids, *self._options(Options, {}, 0).stop_token_ids}
+        ends = [place for place, token in enumerate(tokens) if token in ends_text]
+        return self._cut(list(tokens[: ends[0]] if ends else tokens), stops)[0]
 
     def event(self, job: Job, step: StepEvent, forwards: int) -> Event:
         """A step of the engine as users see it; ``forwards`` counts those of all steps so far."""

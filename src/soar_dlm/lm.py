@@ -20,7 +20,6 @@ from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.loading import AnyModel, LoadOptions, load_checkpoint
 from soar_dlm.options import DecodeKeywords, GenerateKeywords, InfillKeywords
 from soar_dlm.results import Event, Infilling, Result
-from soar_dlm.search.catalogue import make_strategy
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
@@ -65,10 +64,8 @@ class LM:
         return self.model.facts.end_ids
 
     def strategy(self, name: str | None = None, **settings: Any) -> Strategy:
-        """A strategy by name, or the model's default one, with these settings."""
-        if name is not None or self.defaults.strategy is None:
-            return make_strategy(name or "soar", **settings)
-        return make_strategy(self.defaults.strategy, **{**self.defaults.settings, **settings})
+        """A strategy by name, or the model's default one, with these settings; the rest is as the checkpoint says."""
+        return self.defaults.make(name, **settings)
 
     @overload
     def generate(
@@ -258,6 +255,10 @@ class LM:
         """Each id as text of its own, special tokens included."""
         text = self._jobs.need_text()
         return [text.decode([token], keep_special=True) for token in token_ids]
+
+    def text_of(self, token_ids: Sequence[int], stop: Sequence[str] = ()) -> str:
+        """The text of generated ids: what comes before the first end token and the first of the strings ``stop``."""
+        return self._jobs.text_of(token_ids, stop)
 
     def engine(self) -> Engine:
         """A new engine for this model, for requests that come and go."""

@@ -60,7 +60,7 @@ def write_preset(path: str | Path, preset: Preset) -> None:
 
 
 def _assignments(values: Mapping[str, Any]) -> list[str]:
-    """Strings, numbers and booleans read the same in JSON and in TOML."""
+    """Strings, numbers, booleans and lists of them read the same in JSON and in TOML."""
     return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
 
 

@@ -82,10 +82,12 @@ def evaluate(
     presets = {path.stem: read_preset(path) for path in preset or ()}
     settings = opt.given(beam=beam, threshold=threshold, metric=metric)
     names, lengths = listed(strategy), numbers_of(length or "", int)
-    compared = [methods(names, lengths, one, protocol, presets, **settings) for one in tasks]
+    for one in tasks:
+        methods(names, lengths, one, protocol, presets, **settings)  # a mistake does not wait for the weights
     problems = [problems_of(one, "test", limit) for one in tasks]
     lm = loaded(model, loading)
-    for one, own, wanted in zip(tasks, problems, compared, strict=True):
+    for one, own in zip(tasks, problems, strict=True):
+        wanted = methods(names, lengths, one, protocol, presets, lm.defaults, **settings)
         with bar(one.name, len(own) * len(wanted), console) as count:
             compare(lm, one, own, wanted, chunk=chunk, folder=output / one.name, seed=seed, on_record=count)
     console.print(f"The results are in {output}. To see them: soar table {output}")

@@ -19,10 +19,11 @@ from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
 from soar_dlm.cli.strategies import strategies
-from soar_dlm.cli.sweep import sweep, tune
+from soar_dlm.cli.sweep import sweep
 from soar_dlm.cli.table import table
 from soar_dlm.cli.tasks import tasks
 from soar_dlm.cli.train import train
+from soar_dlm.cli.tune import tune
 from soar_dlm.errors import SoarError
 
 app = typer.Typer(

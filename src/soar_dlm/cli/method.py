@@ -37,13 +37,13 @@ class Method:
         elif self._name is not None:
             from soar_dlm.search.catalogue import make_strategy
 
-            self._chosen = make_strategy(self._name, **self._settings(self._name))
+            make_strategy(self._name, **self._settings(self._name))
 
     def strategy(self, lm: LM) -> Strategy:
         """The strategy for this model."""
         if self._chosen is not None:
             return self._chosen
-        return lm.strategy(**self._settings(lm.defaults.strategy or "soar"))
+        return lm.strategy(self._name, **self._settings(self._name or lm.defaults.strategy or "soar"))
 
     def _settings(self, name: str) -> dict[str, Any]:
         """The settings for the strategy of this name, each value read as its default asks for."""

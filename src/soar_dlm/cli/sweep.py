@@ -1,8 +1,8 @@
-"""``soar sweep`` and ``soar tune``: SOAR over thresholds and beams, and the setting to take from the sweep."""
+"""``soar sweep``: SOAR over thresholds and beams, or Deliberate over thresholds, what it accepts and its tries."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -15,15 +15,22 @@ from soar_dlm import checks
 from soar_dlm.cli import completion
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
-from soar_dlm.cli.lists import numbers_of
+from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
 from soar_dlm.cli.progress import bar
-from soar_dlm.errors import SettingsError
+from soar_dlm.errors import SettingsError, UnknownName
 
 if TYPE_CHECKING:
+    from soar_dlm.evals.comparison import Method
     from soar_dlm.evals.results import Results
     from soar_dlm.tasks.problem import Split
+
+
+SOAR, DELIBERATE = "soar", "deliberate"
+SOAR_TAUS, DELIBERATE_TAUS = "0.8,0.85,0.9,0.95,0.98,0.99", "0.9,0.95,0.98,0.99,0.995,0.998"
+OWN = {SOAR: ("thresholds", "beams"), DELIBERATE: ("thresholds", "tries", "drafts")}
+"""The options that say which points of a strategy are measured."""
 
 
 @takes(loading=opt.LOADING)
@@ -34,10 +41,20 @@ def sweep(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the results. A run that was interrupted there resumes.")
     ],
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="What to measure beside greedy: soar or deliberate.")
+    ] = "soar",
     thresholds: Annotated[
-        str, typer.Option(help="Values of tau, separated by commas.")
-    ] = "0.8,0.85,0.9,0.95,0.98,0.99",
-    beams: Annotated[str, typer.Option(help="Values of K, separated by commas.")] = "2",
+        Optional[str],
+        typer.Option(
+            help=f"Values of tau, separated by commas. Default: {SOAR_TAUS}; for deliberate {DELIBERATE_TAUS}."
+        ),
+    ] = None,
+    beams: Annotated[Optional[str], typer.Option(help="Values of K, separated by commas (soar). Default: 2.")] = None,
+    tries: Annotated[Optional[int], typer.Option(help="The most branches to follow (deliberate). Default: 8.")] = None,
+    drafts: Annotated[
+        Optional[str], typer.Option(help="Kinds of draft, separated by commas (deliberate). Default: open,plain.")
+    ] = None,
     metric: opt.Metric = None,
     length: Annotated[
         Optional[int], typer.Option("--length", "-n", help="Length of the canvas. Default: the task's.")
@@ -53,9 +70,12 @@ def sweep(
     allow_code_execution: AllowCode = False,
     loading: dict[str, Any],
 ) -> None:
-    """Measure SOAR over thresholds and beam sizes: the paper's Figures 4 and 5.
+    """Measure SOAR over thresholds and beam sizes (the paper's Figures 4 and 5), or Deliberate over its settings.
 
     For example: [cyan]soar sweep -m mini-llada -t mini-gsm --beams 2,4 -o sweep[/cyan]
+
+    Or: [cyan]soar sweep -m mini-llada -t mini-sudoku -s deliberate -o sweep[/cyan]. Deliberate is decoded once for each
+    threshold; that tells what every smaller number of tries, and every score to accept, would have answered.
 
     Then: [cyan]soar tune sweep --forwards 0.5 -o my-preset.toml[/cyan]
 
@@ -66,88 +86,54 @@ def sweep(
     from soar_dlm.evals.protocol import decoding_options
     from soar_dlm.evals.results import ResultFolder
     from soar_dlm.evals.sweep_figure import check_drawable, draw_sweep
-    from soar_dlm.evals.sweeps import pooled, settings, sweep_methods
+    from soar_dlm.evals.sweeps import pooled
     from soar_dlm.tasks.published import PublishedTask
 
     checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
-    points = settings(numbers_of(thresholds, float), numbers_of(beams, int))
+    grid = opt.given(thresholds=thresholds, beams=beams, tries=tries, drafts=drafts)
+    check_grid(strategy, grid, figure)
     if figure is not None:
         check_drawable(figure)
     chosen = prepared(task, data_dir, allow_code_execution, console)
     options = decoding_options(chosen, protocol)
-    compared = sweep_methods(points, metric or "probability", chosen.canvas if length is None else length, options)
+    compared = methods_of(strategy, grid, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
     problems = problems_of(chosen, split, limit)
     lm = loaded(model, loading)
     with bar(chosen.name, len(problems) * len(compared), console) as count:
         compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count)
     found = ResultFolder(output).read()
-    Console().print(shown(found))
+    Console().print(shown(found) if strategy == SOAR else shown_deliberate(found))
     if figure is not None:
         draw_sweep(pooled([found]).points, title(found), figure)
         console.print(f"The figure is in {figure}.")
 
 
-def tune(
-    results: Annotated[list[Path], typer.Argument(help="Folders written by 'soar sweep', each for a different task.")],
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="The preset file to write.")] = None,
-    save_to_model: Annotated[
-        Optional[Path], typer.Option(help="Folder of a checkpoint that gets the setting as its default.")
-    ] = None,
-    forwards: Annotated[
-        Optional[float],
-        typer.Option(
-            help="At most this share of greedy's forwards. Default: 1, unless --speed or --accuracy is given."
-        ),
-    ] = None,
-    speed: Annotated[
-        Optional[float],
-        typer.Option(help="At least this many times as fast as greedy, by the wall time of the sweep."),
-    ] = None,
-    beam: Annotated[Optional[int], typer.Option(help="Consider only the settings with this beam.")] = None,
-    accuracy: Annotated[
-        Optional[float],
-        typer.Option(help="Instead: the fastest setting of at least this accuracy (0 to 1), both as measured."),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset file that exists.")] = False,
-) -> None:
-    """Pick a threshold and a beam from sweeps: as a preset for --preset, or as the defaults of a checkpoint.
+def check_grid(strategy: str, grid: Mapping[str, Any], figure: Path | None) -> None:
+    """Refuse a strategy that cannot be swept, and options of another one."""
+    if strategy not in OWN:
+        raise UnknownName("strategy that can be swept called", strategy, list(OWN))
+    for name in grid:
+        if name not in OWN[strategy]:
+            raise SettingsError(f"--{name} is no setting of {strategy}; leave it out.")
+    if figure is not None and strategy != SOAR:
+        raise SettingsError("--figure draws thresholds and beams, so it needs a sweep of soar; leave it out.")
 
-    Of the settings that are fast enough, it takes the most cautious one that the sweep cannot tell from the most
-    accurate: the highest threshold that is at most one standard error less accurate, on all tasks together and on each.
-    """
-    import_library()
-    from soar_dlm.evals.model_defaults import save_to_model as save
-    from soar_dlm.evals.results import ResultFolder
-    from soar_dlm.evals.sweeps import pooled
-    from soar_dlm.presets import Preset, write_preset
 
-    if output is None and save_to_model is None:
-        raise SettingsError("Say where the setting goes: a preset file (--output), a checkpoint (--save-to-model).")
-    if output is not None and output.exists() and not overwrite:
-        raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
-    if accuracy is not None and (speed is not None or forwards is not None):
-        raise SettingsError("Ask for an accuracy, or for a speed or a share of forwards, but not for both.")
-    runs = [ResultFolder(folder).read() for folder in results]
-    found = pooled(runs) if beam is None else pooled(runs).with_beam(beam)
-    if accuracy is not None:
-        chosen = found.fastest(accuracy)
-    else:
-        chosen = found.within(speed, 1.0 if speed is None and forwards is None else forwards).cautious()
-    one = found.points[chosen]
-    about = (
-        f"{found.model} on {', '.join(found.tasks)}: {one.accuracy:.1%} of {one.problems:,} problems "
-        f"(greedy {found.greedy.accuracy:.1%}) with {one.forwards / found.greedy.forwards:.2f} of greedy's forwards, "
-        f"{one.speed_up:.2f} times as fast"
-    )
-    typer.echo(f"{about}, with tau = {chosen.threshold} and K = {chosen.beam} by {found.metric}.")
-    if output is not None:
-        write_preset(output, Preset("soar", {**asdict(chosen), "metric": found.metric}, about))
-        typer.echo(f"Written to {output}.")
-    if save_to_model is not None:
-        save(save_to_model, chosen, found.metric, runs[0].settings["weights_sha256"])
-        typer.echo(f"{save_to_model} decodes with it by default.")
+def methods_of(
+    strategy: str, grid: Mapping[str, Any], metric: str, length: int, options: Mapping[str, Any]
+) -> dict[str, Method]:
+    """Greedy and the strategy at the points that the options ask for."""
+    from soar_dlm.evals.deliberate_sweeps import deliberate_methods
+    from soar_dlm.evals.sweeps import settings, sweep_methods
+
+    if strategy == SOAR:
+        thresholds = numbers_of(grid.get("thresholds", SOAR_TAUS), float)
+        return sweep_methods(settings(thresholds, numbers_of(grid.get("beams", "2"), int)), metric, length, options)
+    thresholds = numbers_of(grid.get("thresholds", DELIBERATE_TAUS), float)
+    kinds = listed(grid.get("drafts", "open,plain"))
+    return deliberate_methods(thresholds, grid.get("tries", 8), kinds, metric, length, options)
 
 
 def title(found: Results) -> str:
@@ -155,14 +141,29 @@ def title(found: Results) -> str:
 
 
 def shown(found: Results) -> Table:
+    from soar_dlm.evals.reports import rate
     from soar_dlm.evals.sweeps import pooled
 
     table = Table(box=SIMPLE_HEAD, title=title(found))
     for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
         table.add_column(column, justify="right")
     for point, one in pooled([found]).points.items():
-        low, high = one.interval
-        accuracy = f"{one.accuracy:.1%} ({low:.1%} to {high:.1%})"
-        cells = (str(point.threshold), str(point.beam), accuracy, f"{one.forwards:.1f}", f"{one.speed_up:.2f}")
+        cells = (str(point.threshold), str(point.beam), rate(one), f"{one.forwards:.1f}", f"{one.speed_up:.2f}")
         table.add_row(*cells, f"{one.p_value:.3f}")
+    return table
+
+
+def shown_deliberate(found: Results) -> Table:
+    """Greedy, and the points that no cheaper one is as accurate as."""
+    from soar_dlm.evals.deliberate_sweeps import pooled_deliberate
+    from soar_dlm.evals.reports import rate
+
+    swept = pooled_deliberate([found])
+    table = Table(box=SIMPLE_HEAD, title=title(found), caption="Settings that no cheaper one is as accurate as.")
+    for column in ("tau", "accept", "tries", "accuracy", "forwards", "p"):
+        table.add_column(column, justify="right")
+    table.add_row("greedy", "", "", rate(swept.greedy), f"{swept.greedy.forwards:.1f}", "")
+    for point, one in swept.front().items():
+        own = (str(point.threshold), point.accepts, "" if point.skip is not None else str(point.tries))
+        table.add_row(*own, rate(one), f"{one.forwards:.1f}", f"{one.p_value:.3f}")
     return table

@@ -7,11 +7,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 from soar_dlm.errors import InputFileError
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,21 @@ class BeamEntry:
 
     def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
         """Position -> confidence after this step, given that of the parent; positions to the right of an edit move."""
+        return self._followed(confidence, self.confidence)
+
+    def write(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Position -> token after this step, given those that were committed before it."""
+        return self._followed(tokens, self.tokens)
+
+    def _followed(self, before: Mapping[int, T], committed: Sequence[T]) -> dict[int, T]:
         edits = sorted((at, size - 1) for at, size in zip(self.positions, self.sizes, strict=True))
         places = [at for at, _ in edits]
         shifts = [0, *accumulate(change for _, change in edits)]
-        written = zip(self.positions, self.confidence, self.sizes, strict=True)
+        written = zip(self.positions, committed, self.sizes, strict=True)
         if self.mode == "reopened":
-            return {at: sure for at, sure in confidence.items() if at not in self.positions}
-        known = {**confidence, **{at: sure for at, sure, size in written if size == 1}}
-        return {at + shifts[bisect_left(places, at)]: sure for at, sure in known.items()}
+            return {at: value for at, value in before.items() if at not in self.positions}
+        known = {**before, **{at: value for at, value, size in written if size == 1}}
+        return {at + shifts[bisect_left(places, at)]: value for at, value in known.items()}
 
 
 @dataclass(frozen=True)
@@ -93,9 +102,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def path(self) -> list[BeamEntry]:
-        """What each step did on the way to the answer, first step first."""
-        step, place, entries = len(self.steps), self.steps[-1].best if self.steps else 0, []
+    def path(self, to: Place | None = None) -> list[BeamEntry]:
+        """What each step did on the way to the answer, or to another entry, first step first."""
+        step, place = to or (len(self.steps), self.steps[-1].best if self.steps else 0)
+        entries: list[BeamEntry] = []
         while step > 0:
             entry = self.steps[step - 1].beam[place]
             entries.append(entry)
@@ -108,6 +118,13 @@ class Trace:
         for entry in self.path():
             confidence = entry.follow(confidence)
         return confidence
+
+    def tokens_at(self, to: Place) -> dict[int, int]:
+        """Canvas position -> token, for everything that was committed on the way to an entry."""
+        tokens: dict[int, int] = {}
+        for entry in self.path(to):
+            tokens = entry.write(tokens)
+        return tokens
 
     def to_json(self) -> list[dict[str, Any]]:
         return [asdict(record) for record in self.steps]

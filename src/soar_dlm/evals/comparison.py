@@ -18,11 +18,13 @@ import transformers
 import soar_dlm
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
+from soar_dlm.evals.replay import Course, check_replayable
 from soar_dlm.evals.results import Record, ResultFolder, Turn, turns
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.results import Result
+from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.solving import solved_as_completed
 from soar_dlm.tasks.infilling import InfillingTask
@@ -38,13 +40,19 @@ class Method:
     """A strategy, and the length of the canvas or blank it starts from.
 
     ``length`` is the task's by default; "right" is that of the answer. ``options`` are those of ``generate`` or
-    ``infill``. ``label`` is the name in tables.
+    ``infill``. ``label`` is the name in tables. With ``replay`` the records of a deliberation keep what its other
+    settings would have answered.
     """
 
     strategy: Strategy
     length: int | Literal["right"] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    replay: bool = False
+
+    def __post_init__(self) -> None:
+        if self.replay:
+            check_replayable(self.strategy)
 
 
 def compare(
@@ -113,7 +121,9 @@ def _decode(lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method:
         seconds += time.perf_counter() - started
         done[place] = result
         while due in done:
-            yield _record(task, own[due], done.pop(due), turn.start + due, turn.method, seconds)
+            record = _record(task, own[due], done[due], turn.start + due, turn.method, seconds)
+            course = _course(lm, task, own[due], done.pop(due), record) if method.replay else None
+            yield replace(record, course=course)
             due, seconds = due + 1, 0.0
         started = time.perf_counter()
 
@@ -136,6 +146,19 @@ def _record(task: Task, problem: Problem, result: Result, index: int, method: st
     )
 
 
+def _course(lm: LM, task: Task, problem: Problem, result: Result, record: Record) -> Course:
+    """What the trace of a deliberation tells, each distinct text judged once."""
+    verdicts = {record.text: record.correct}
+
+    def judge(text: str) -> bool:
+        if text not in verdicts:
+            verdicts[text] = bool(task.correct(problem, text))
+        return verdicts[text]
+
+    stops = () if task.infills else task.stop
+    return Course.of(result.trace, result.prompt_length, lambda tokens: lm.text_of(tokens, stops), judge)
+
+
 def _answers(
     lm: LM, task: Task, problems: Sequence[Problem], method: Method, seed: int
 ) -> Iterator[tuple[int, Result]]:
@@ -145,7 +168,7 @@ def _answers(
         length = [max(len(ids), 1) for ids in right]
     else:
         length = method.length
-    options = {"trace": False, **method.options, "seed": seed}
+    options = {"trace": False, **method.options, "seed": seed, **({"trace": True} if method.replay else {})}
     return solved_as_completed(lm, task, problems, method.strategy, length, **options)
 
 
@@ -198,7 +221,14 @@ def _described(method: Method) -> dict[str, Any]:
         "threshold": strategy.threshold,
         "length": method.length,
         "options": dict(method.options),
+        **({"replay": _replayed(strategy)} if method.replay else {}),
     }
+
+
+def _replayed(strategy: Strategy) -> dict[str, Any]:
+    """The settings of a deliberation that its records can be replayed with."""
+    assert isinstance(strategy, Deliberate)
+    return {"tries": strategy.tries, "drafts": list(strategy.drafts)}
 
 
 def problems_fingerprint(problems: Sequence[Problem]) -> str:

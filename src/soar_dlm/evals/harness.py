@@ -67,7 +67,7 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         self.lm = load(
             pretrained, self.ranks.device or device, dtype, engine=EngineSettings(max_rows=_rows(batch_size)), **loading
         )
-        self.strategy = chosen or self.lm.strategy(**given)
+        self.strategy = chosen if chosen is not None and preset is not None else self.lm.strategy(strategy, **given)
         self._device = self.lm.model.device
         self.max_gen_toks, self.mc_num = max_gen_toks, mc_num
         self._rendered = False

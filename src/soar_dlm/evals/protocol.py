@@ -9,8 +9,9 @@ from typing import Any
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Method
+from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.presets import Preset
-from soar_dlm.search.catalogue import STRATEGIES, make_strategy
+from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.tasks.task import Task
 
 LABELS = {
@@ -42,12 +43,14 @@ def methods(
     task: Task,
     protocol: str = "paper",
     presets: Mapping[str, Preset] | None = None,
+    defaults: DecodingDefaults | None = None,
     **settings: Any,
 ) -> dict[str, Method]:
     """Every strategy at every length, and every preset under its name.
 
-    A setting applies to the strategies that have it; at least one must. A threshold that is left open becomes the
-    model's default: the checkpoint's own, or the paper's where the checkpoint has none.
+    A setting applies to the strategies that have it; at least one must. What is left open is as it was tuned for the
+    checkpoint, whose ``defaults`` these are. A threshold that is still open becomes the model's default: the
+    checkpoint's own, or the paper's where the checkpoint has none.
     """
     for length in lengths:
         checks.whole_number("length", length, 1)
@@ -55,7 +58,8 @@ def methods(
     for setting in settings:
         if not any(setting in accepted(name, settings) for name in strategies):
             raise SettingsError(f"None of the strategies {', '.join(strategies)} has a setting {setting!r}.")
-    chosen = {LABELS.get(name, name): make_strategy(name, **accepted(name, settings)) for name in strategies}
+    known = defaults or DecodingDefaults()
+    chosen = {LABELS.get(name, name): known.make(name, **accepted(name, settings)) for name in strategies}
     chosen |= {name: preset.make() for name, preset in (presets or {}).items()}
     if not chosen:
         raise SettingsError("Name at least one strategy or preset to measure.")

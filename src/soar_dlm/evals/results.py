@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.provenance import library, machine
+from soar_dlm.evals.replay import Course
 
 MANIFEST, RESULTS = "manifest.json", "results.jsonl"
 
@@ -21,7 +22,8 @@ class Record:
 
     ``seconds`` is the time since the previous record of the same turn. Problems share batches, so only the sum over
     all of a method's records says how fast it is. ``prompt_sha256`` is the hash of prompt and suffix. ``exact`` says
-    whether a blank got exactly the text that was taken out; it is None where a task has no blanks.
+    whether a blank got exactly the text that was taken out; it is None where a task has no blanks. ``course`` is what
+    other settings of a deliberation would have answered; only sweeps of Deliberate have it.
     """
 
     index: int
@@ -37,6 +39,18 @@ class Record:
     seconds: float
     text: str
     exact: bool | None = None
+    course: Course | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a course that there is not is left out."""
+        return {name: value for name, value in asdict(self).items() if name != "course" or value is not None}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Record:
+        """The record that :meth:`to_json` made plain; what a later version added is ignored."""
+        known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
+        course = known.pop("course", None)
+        return cls(**known, course=None if course is None else Course.from_json(course))
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,7 @@ class ResultFolder:
 
     def append(self, record: Record) -> None:
         with (self.path / RESULTS).open("a", encoding="utf-8") as target:
-            target.write(json.dumps(asdict(record)) + "\n")
+            target.write(json.dumps(record.to_json()) + "\n")
             target.flush()
             os.fsync(target.fileno())
 
@@ -161,8 +175,8 @@ def result_folders(paths: Sequence[Path]) -> list[Path]:
 def _parsed(line: bytes) -> Record | None:
     """The record on a line; None if the line is incomplete."""
     try:
-        return Record(**json.loads(line)) if line.endswith(b"\n") else None
-    except (TypeError, ValueError):
+        return Record.from_json(json.loads(line)) if line.endswith(b"\n") else None
+    except (KeyError, TypeError, ValueError):
         return None
 
 

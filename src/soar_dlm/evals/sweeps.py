@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf, sqrt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Method, Summary, summary
+from soar_dlm.evals.measured import BASELINE, Measured, level_with_best, metric_of, records_of, together
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
-
-BASELINE = "Greedy"
-SAME = ("model", "revision", "weights_sha256")
-"""What sweeps must have in common to be pooled, besides their metric and their points."""
 
 
 @dataclass(frozen=True)
@@ -53,45 +49,15 @@ def sweep_methods(
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What sweeps on one or more tasks measured: every point on all problems together, and on each task's."""
-
-    model: str
-    metric: str
-    greedy: Summary
-    points: Points
-    tasks: Mapping[str, Points]
+class Sweep(Measured[Setting]):
+    """What sweeps of SOAR on one or more tasks measured."""
 
     def with_beam(self, beam: int) -> Sweep:
         """The points with this beam."""
-        found = self._only(lambda point, _: point.beam == beam)
+        found = self.only(lambda point, _: point.beam == beam)
         if not found.points:
             beams = ", ".join(map(str, sorted({point.beam for point in self.points})))
             raise SettingsError(f"The sweep has no points with a beam of {beam}; its beams are {beams}.")
-        return found
-
-    def within(self, speed: float | None = None, forwards: float | None = None) -> Sweep:
-        """The points at least ``speed`` times as fast as greedy by wall time, with at most this share of its forwards.
-
-        Wall time varies with what else the machine does; forwards do not.
-        """
-        if speed is not None:
-            checks.real_number("speed", speed, 0, inf)
-        if forwards is not None:
-            checks.real_number("forwards", forwards, 0, inf)
-        found = self._only(
-            lambda _, one: (
-                (speed is None or one.speed_up >= speed)
-                and (forwards is None or one.forwards <= forwards * self.greedy.forwards)
-            )
-        )
-        if not found.points:
-            fastest = max(one.speed_up for one in self.points.values())
-            least = min(one.forwards for one in self.points.values()) / self.greedy.forwards
-            raise SettingsError(
-                f"No setting of the sweep is that fast. The fastest takes 1/{fastest:.2f} of greedy's time; the least "
-                f"share of greedy's forwards is {least:.2f}. Ask for less, or sweep lower thresholds."
-            )
         return found
 
     def cautious(self) -> Setting:
@@ -106,56 +72,29 @@ class Sweep:
         limited, a narrow beam can afford a higher threshold than a wide one; to decide on the beam yourself, use
         :meth:`with_beam` first.
         """
-        level = level_with_best(self.points)
-        on_each = [point for point in level if all(point in level_with_best(own) for own in self.tasks.values())]
+        level, on_each = level_with_best(self.points), self.level_on_each_task()
 
         def caution(point: Setting) -> tuple[float, int, float]:
             return point.threshold, self.points[point].correct, -self.points[point].forwards
 
-        return max(on_each or level, key=caution)
+        return max([point for point in level if point in on_each] or level, key=caution)
 
     def fastest(self, accuracy: float) -> Setting:
         """The point with the greatest speed-up among those of at least this accuracy, both as measured."""
-        checks.real_number("accuracy", accuracy, 0, 1)
-        among = [point for point, one in self.points.items() if one.accuracy >= accuracy]
-        if not among:
-            best = max(one.accuracy for one in self.points.values())
-            raise SettingsError(f"No setting of the sweep is that accurate; the best has {best:.1%}.")
-        return max(among, key=lambda point: (self.points[point].speed_up, self.points[point].accuracy))
-
-    def _only(self, keep: Callable[[Setting, Summary], bool]) -> Sweep:
-        kept = {point: one for point, one in self.points.items() if keep(point, one)}
-        tasks = {name: {point: own[point] for point in kept} for name, own in self.tasks.items()}
-        return replace(self, points=kept, tasks=tasks)
-
-
-def level_with_best(points: Points) -> list[Setting]:
-    """The points at most one standard error of the best accuracy below it."""
-    best = max(points.values(), key=lambda one: one.correct)
-    error = sqrt(best.accuracy * (1 - best.accuracy) / best.problems)
-    return [point for point, one in points.items() if one.accuracy >= best.accuracy - error]
+        among = self.accurate(accuracy).points
+        return max(among, key=lambda point: (among[point].speed_up, among[point].accuracy))
 
 
 def pooled(runs: Sequence[Results]) -> Sweep:
     """The sweeps of one model with one metric and the same points, on a different task each."""
-    first = runs[0]
-    tasks: dict[str, Points] = {}
-    records: list[Record] = []
-    for run in runs:
-        if BASELINE not in run.settings["methods"]:
-            raise SettingsError("These are not the results of a sweep; make one with soar sweep.")
-        own = run.whole_chunks()
-        if not own:
-            raise SettingsError(f"The sweep on {run.settings['task']} has not finished its first chunk of problems.")
-        _check_poolable(first, run, tasks)
-        records += [replace(record, index=record.index + len(records)) for record in own]
-        tasks[run.settings["task"]] = _points(run, own)
+    first, tasks = runs[0], records_of(runs)
+    records = together(tasks)
     return Sweep(
         model=first.settings["model"],
-        metric=first.settings["methods"][BASELINE]["metric"],
+        metric=metric_of(first),
         greedy=summary(records, BASELINE)[BASELINE],
         points=_points(first, records),
-        tasks=tasks,
+        tasks={name: _points(first, own) for name, own in tasks.items()},
     )
 
 
@@ -167,21 +106,3 @@ def _points(run: Results, records: Sequence[Record]) -> Points:
         for name, one in summary(records, BASELINE).items()
         if name != BASELINE
     }
-
-
-def _check_poolable(first: Results, run: Results, tasks: Mapping[str, Points]) -> None:
-    for name in SAME:
-        if run.settings[name] != first.settings[name]:
-            raise SettingsError(
-                f"These sweeps have a different {name}: {first.settings[name]} and {run.settings[name]}. "
-                "Name sweeps of one model."
-            )
-    same_points = run.settings["methods"].keys() == first.settings["methods"].keys()
-    if not same_points or _metric(run) != _metric(first):
-        raise SettingsError("These sweeps have different metrics, thresholds or beams; make them with the same ones.")
-    if run.settings["task"] in tasks:
-        raise SettingsError(f"Two of these sweeps are on {run.settings['task']}; name one for each task.")
-
-
-def _metric(run: Results) -> Any:
-    return run.settings["methods"][BASELINE]["metric"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, UnknownName
 from soar_dlm.models.layouts import write_json
 from soar_dlm.models.source import read_json
 from soar_dlm.search.catalogue import make_strategy
 from soar_dlm.search.metrics import get_metric
+
+if TYPE_CHECKING:
+    from soar_dlm.search.strategy import Strategy
 
 FILE, SECTION = "generation_config.json", "soar_dlm"
 
@@ -22,19 +25,19 @@ class DecodingDefaults:
 
     ``strategy`` is a name and ``settings`` are its settings, but for the threshold: that depends on the metric, so
     ``thresholds`` has one for each metric, which replaces the family's. ``options`` are options of a request; whether
-    they exist is checked where requests are made.
+    they exist is checked where requests are made. ``tuned`` has settings of strategies by their names, thresholds
+    included: they apply where that strategy is asked for, or is the default, and nothing else is said.
     """
 
     strategy: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("settings", "thresholds", "options"):
-            table = getattr(self, name)
-            if not isinstance(table, Mapping) or not all(isinstance(key, str) for key in table):
-                raise SettingsError(f"{name} must map names to values, not be {table!r}.")
+        for name in ("settings", "thresholds", "options", "tuned"):
+            _check_table(name, getattr(self, name))
         if "threshold" in self.settings:
             raise SettingsError(
                 "settings must not contain a threshold: it depends on the metric. "
@@ -48,6 +51,28 @@ class DecodingDefaults:
             raise SettingsError("settings are given without a strategy; name the strategy they belong to.")
         for metric, threshold in self.thresholds.items():
             get_metric(metric).check_threshold(threshold)
+        for name, settings in self.tuned.items():
+            _check_table(f"tuned[{name!r}]", settings)
+            make_strategy(name, **settings)
+        if self.strategy in self.tuned:
+            self.make()
+
+    def make(self, name: str | None = None, **given: Any) -> Strategy:
+        """The strategy of this name, or the default one, with the settings ``given`` and what was tuned for the rest.
+
+        A tuned threshold belongs to its metric: with another metric it does not apply.
+        """
+        chosen = (self.strategy or "soar") if name is None else name
+        asked = {**(self.settings if name is None else {}), **given}
+        tuned = dict(self.tuned.get(chosen, {}))
+        if "metric" in asked and asked["metric"] != make_strategy(chosen, **tuned).metric:
+            tuned.pop("threshold", None)
+        return make_strategy(chosen, **{**tuned, **asked})
+
+
+def _check_table(name: str, table: Any) -> None:
+    if not isinstance(table, Mapping) or not all(isinstance(key, str) for key in table):
+        raise SettingsError(f"{name} must map names to values, not be {table!r}.")
 
 
 def read_defaults(content: Mapping[str, Any] | None, where: str) -> DecodingDefaults:
