@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -218,6 +219,26 @@ def test_a_canvas_that_changes_its_length() -> None:
         assert 4 not in found.tokens[1:-1]
         assert len(found.tokens) <= 2 + 5
         assert len(found.tokens) == 2 or found.details["score"] < 0
+
+
+def test_a_text_without_tokens_has_no_score() -> None:
+    """It used to score minus infinity, which is no JSON."""
+    model = random_lm(0, vocab_size=7, ends=(5,), expand=4, delete=5)
+    rule = model.rule
+    model.rule = lambda tokens, position: [*rule(tokens, position)[:5], 50.0, -50.0]
+    request = Request([1, 6, 6, 2], [1, 2], Deliberate(threshold=0.9, accept=0.0), Options(), max_length=4)
+    found = decode(model, [request])[0]
+    assert found.tokens == (1, 2)
+    assert found.details == {"drafts": 2, "branches": 0, "verifications": 0}
+    json.dumps(found.trace.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("budget", [1, 8, 12])
+def test_no_trace_has_a_number_that_json_has_not(budget: int) -> None:
+    """A text that a budget left without a score was ranked minus infinity."""
+    for seed in range(10):
+        found = deliberated(model_with_ends(seed), Deliberate(threshold=0.9, accept=0.0, budget=budget))
+        json.dumps([found.details, found.trace.to_json()], allow_nan=False)
 
 
 @pytest.mark.parametrize("options", [Options(block_length=3), Options(cfg_scale=0.5), Options(temperature=0.7, seed=3)])

@@ -16,7 +16,7 @@ from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarE
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate
-from soar_dlm.search.contract import checked_answer, checked_questions, checked_search
+from soar_dlm.search.contract import checked_answer, checked_questions, checked_rank, checked_search
 from soar_dlm.search.lengths import Lengths
 from soar_dlm.search.question import Answer, Place, Question, Reading, Search
 from soar_dlm.search.sampling import Sampling
@@ -59,6 +59,7 @@ class LiveRequest:
         self._asked: Sequence[Question] = ()
         self._entries: list[BeamEntry] = []
         self._best_place = 0
+        self._shown = Place(0, 0)
         self._reports = False
         self._records: list[StepRecord] = []
         self.forwards = self.steps = 0
@@ -187,7 +188,7 @@ class LiveRequest:
     ) -> Place:
         """Put candidates, best first, into the record of this step, and say where they are.
 
-        ``after`` is the place of the report that their origins refer to; by default, the step before.
+        ``after`` is the place of the report that their origins refer to; by default, the report before.
         """
         self._reports = True
         return self._show(candidates, ranks, after, dive, verdict)
@@ -201,10 +202,10 @@ class LiveRequest:
         verdict: float | None = None,
     ) -> Place:
         place = Place(self.steps, len(self._entries))
-        came_from = Place(self.steps - 1, 0) if after is None else after
+        came_from = self._shown if after is None else after
         for candidate, rank in zip(candidates, ranks or map(self.strategy.rank, candidates), strict=True):
-            self._entries.append(BeamEntry.of(candidate, float(rank), came_from, dive, verdict))
-        self.best, self._best_place = candidates[0], place.first
+            self._entries.append(BeamEntry.of(candidate, checked_rank(rank), came_from, dive, verdict))
+        self.best, self._best_place, self._shown = candidates[0], place.first, place
         return place
 
     def finish(self, answer: Answer | None = None, record: StepRecord | None = None) -> StepEvent:

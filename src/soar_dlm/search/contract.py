@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,7 +48,16 @@ def checked_answer(answer: Any) -> Answer:
         raise StrategyError(f"search must return a Candidate or an Answer, not {answer!r}.")
     if found.candidate.left:
         raise StrategyError(f"search returned a canvas that still has {found.candidate.left} masks.")
-    return found
+    if not isinstance(found.details, Mapping):
+        raise StrategyError(f"The details of an Answer must map names to numbers, not be {found.details!r}.")
+    return replace(found, details={name: _checked_detail(name, value) for name, value in found.details.items()})
+
+
+def _checked_detail(name: Any, value: Any) -> float:
+    """A finite number, as Python has them: details are written as JSON."""
+    if not isinstance(name, str) or not isinstance(value, Real) or not math.isfinite(value):
+        raise StrategyError(f"The details of an Answer must be finite numbers with a name, not {name!r}: {value!r}.")
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def checked_proposals(proposals: Any, size: int) -> list[Proposal]:
@@ -68,9 +78,9 @@ def checked_proposals(proposals: Any, size: int) -> list[Proposal]:
 
 
 def checked_rank(value: Any) -> float:
-    """A rank that candidates can be sorted by."""
-    if not isinstance(value, Real) or math.isnan(value):
-        raise StrategyError(f"rank must return a number, not {value!r}.")
+    """A rank that candidates can be sorted by, and a trace can tell."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise StrategyError(f"A rank must be a finite number, not {value!r}.")
     return float(value)
 
 

@@ -108,7 +108,7 @@ class Deliberation:
         self._memory: dict[Key, Reading] = {}
         self._asked: set[Key] = set()
         self._heap: list[tuple[float, int, Dive, Decision, int]] = []
-        self._order, self._dives = count(), count()
+        self._order, self._dives = count(), count(1)
         self._pushed: set[tuple[Key, int, int]] = set()
         self._scores: dict[Key, float] = {}
         self._best: tuple[Candidate, Dive, Place] | None = None
@@ -230,12 +230,12 @@ class Deliberation:
 
     def _verified(self, dive: Dive, text: Candidate, at_once: bool) -> Asking:
         """Score a text, all rows at once, or row by row as long as it can still be better than the best."""
-        if text.key in self._scores:
-            return
         where = self._text_positions(text)
+        if text.key in self._scores or not where.size:
+            return  # a text without tokens has nothing to mask, and so no score
         rows = [where[part :: self.settings.parts] for part in range(min(self.settings.parts, where.size))]
         total = 0.0
-        for turn in [rows] if at_once and rows else [[row] for row in rows]:
+        for turn in [rows] if at_once else [[row] for row in rows]:
             if self._spent_up:
                 return
             self._spent += len(turn)
@@ -247,7 +247,7 @@ class Deliberation:
             if total / where.size <= self._score:
                 break
         self._counts["verifications"] += 1
-        score = total / where.size if where.size else -math.inf
+        score = total / where.size
         self._scores[text.key] = score
         judged = text.kept(0, "verified")
         place = self._report([judged], [score], dive.end, dive.number, score)
@@ -280,7 +280,7 @@ class Deliberation:
         score = self._scores.get(text.key)
         if text is not self._latest:
             text = text.kept(0)
-            self._report([text], [self._score if score is None else score], place, dive.number)
+            self._report([text], [self.settings.rank(text) if score is None else score], place, dive.number)
         details: dict[str, float] = {**self._counts}
         return Answer(text, details if score is None else {"score": score, **details})
 
