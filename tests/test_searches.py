@@ -68,7 +68,8 @@ def test_an_answer_can_carry_details() -> None:
 def test_details_are_plain_numbers() -> None:
     def measured(start: Start) -> Generator[Any, Any, Any]:
         canvas = yield from leftmost(start)
-        return Answer(canvas, {"score": np.float32(-0.5), "tried": np.int64(2)})
+        details: Any = {"score": np.float32(-0.5), "tried": np.int64(2)}
+        return Answer(canvas, details)
 
     details = decode_one(random_lm(5), [1], 3, Own(coroutine=measured)).details
     assert json.dumps(details) == '{"score": -0.5, "tried": 2}'
