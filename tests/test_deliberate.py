@@ -193,6 +193,28 @@ def test_a_drafter_gets_its_threshold_from_the_model() -> None:
     assert bound.threshold == 0.7
 
 
+def test_a_drafter_without_a_threshold_of_its_own_has_that_of_the_strategy() -> None:
+    bound = Deliberate(draft=Soar(), threshold=0.8).bound({"probability": 0.7})
+    assert bound.draft == Soar(threshold=0.8)
+    assert Deliberate(draft=Soar(threshold=0.6), threshold=0.8).bound({"probability": 0.7}).draft == Soar(threshold=0.6)
+
+
+def test_a_drafter_reads_by_its_own_metric() -> None:
+    """Its threshold on margins used to be compared with probabilities."""
+    assert Deliberate(draft=Soar(metric="margin")).metric == "margin"
+
+
+def test_a_drafter_by_name_or_table_is_that_strategy() -> None:
+    assert Deliberate(draft="soar") == Deliberate(draft=Soar())
+    table = {"strategy": "soar", "beam": 3, "threshold": 0.99}
+    made = Deliberate(draft=table)
+    assert made == Deliberate(draft=Soar(beam=3, threshold=0.99))
+    assert table == {"strategy": "soar", "beam": 3, "threshold": 0.99}
+    assert eval(repr(made), {"Deliberate": Deliberate, "Soar": Soar}) == made
+    found, expected = (deliberated(model_with_ends(3), Deliberate(draft=one)) for one in ("pbs", PositionBeam()))
+    assert (found.tokens, found.forwards) == (expected.tokens, expected.forwards)
+
+
 def test_several_blanks_are_verified_together() -> None:
     model = neighbourly_lm(3, 9)
     tokens, fill = [1, 8, 8, 2, 2, 8, 8, 8, 1], [1, 2, 5, 6, 7]
@@ -280,7 +302,13 @@ def test_other_tokens_have_the_confidence_of_the_metric(metric: str) -> None:
         ({"budget": 0}, "budget"),
         ({"drafts": []}, "at least one kind"),
         ({"drafts": ["opne"]}, "Did you mean 'open'"),
-        ({"draft": "soar"}, "draft must be a strategy"),
+        ({"draft": "sore"}, "Did you mean 'soar'"),
+        ({"draft": 3}, "draft must be a name or a soar_dlm.Strategy"),
+        ({"draft": {"beam": 2}}, "draft must name its strategy"),
+        ({"draft": {"strategy": "soar", "beem": 2}}, "Did you mean 'beam'"),
+        ({"draft": {"strategy": "soar", "beam": 0}}, "beam must be"),
+        ({"draft": "deliberate"}, "Deliberate has no setting defer_end"),
+        ({"draft": Soar(metric="margin"), "metric": "neg_entropy"}, "they must agree"),
         ({"accept": math.nan}, "accept"),
         ({"threshold": 2.0}, "threshold"),
     ],

@@ -61,7 +61,7 @@ class Figures:
         ]
         if verdicts:
             going_on = standing is not None and standing.verdict is None
-            return [f"{verdicts[-1]}, now {name}", masked] if going_on else [verdicts[-1]]
+            return [f"{verdicts[-1]}, now {name or 'another'}", masked] if going_on else [verdicts[-1]]
         if standing is None:
             parts = ["reading", masked] if any(event.masked) else ["verifying"]
         else:
