@@ -15,6 +15,8 @@ from soar_dlm.models.defaults import DecodingDefaults, write_defaults
 from soar_dlm.models.families import LLADA
 from soar_dlm.models.loading import load_checkpoint
 from soar_dlm.models.random_checkpoint import write_llada
+from soar_dlm.search.deliberate import Deliberate
+from soar_dlm.search.soar import Soar
 from soar_dlm.train.trainer import Trainer
 from tests.test_model_objects import stock_object
 from tests.test_training import tiny
@@ -86,6 +88,12 @@ def test_a_mistake_is_reported_when_the_checkpoint_is_loaded(tmp_path: Path, sec
         load_checkpoint(tmp_path)
     for place in (str(tmp_path), '"soar_dlm"', "generation_config.json", "remove the key"):
         assert place in str(caught.value)
+
+
+def test_a_checkpoint_can_name_a_drafter_with_its_settings(tmp_path: Path) -> None:
+    draft = {"strategy": "soar", "beam": 3}
+    write_defaults(write_llada(tmp_path), DecodingDefaults("deliberate", {"draft": draft, "drafts": ["open"]}))
+    assert load(str(tmp_path)).strategy() == Deliberate(draft=Soar(beam=3), drafts="open")
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,19 @@ from soar_dlm.engine.request import Decoding, Request
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.candidate import Proposal
+from soar_dlm.search.core import Core
 from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.entropy_bound import EntropyBound
+from soar_dlm.search.freedave import FreeDave
 from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.klass import Klass
+from soar_dlm.search.lopa import Lopa
 from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.question import Search
 from soar_dlm.search.soar import Soar
+from soar_dlm.search.start import Start
+from soar_dlm.search.strategy import Strategy
 from tests.crafted import CraftedLM, canvas_request, decode, decode_one, neighbourly_lm, random_lm, scripted_lm
 from tests.deliberate_rule import Plain
 
@@ -185,6 +193,47 @@ def test_any_strategy_can_draft(draft: Any) -> None:
         assert after >= before - 1e-5
         better += after > before + 1e-3
     assert better >= 2
+
+
+def silent(start: Start) -> Any:
+    """Left to right, without a report."""
+    canvas = start.candidate
+    while canvas.left:
+        reading = yield from start.read_one(canvas)
+        canvas = start.commit(canvas, reading, Proposal(np.array([0]), "search"))
+    return canvas
+
+
+@dataclass(frozen=True)
+class Silent(Strategy):
+    def search(self, start: Start) -> Search:
+        found: Search = silent(start)
+        return found
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Lopa(threshold=0.9),
+        FreeDave(),
+        Core(every=2, weak=9),
+        Klass(sure=0.5),
+        Deliberate(threshold=0.9, accept=0.0, tries=2),
+        Silent(),
+    ],
+)
+def test_a_drafter_need_not_be_a_beam(draft: Strategy) -> None:
+    """Survivors that are not the first, canvases masked for other reasons, and full ones used to confuse the dives."""
+    branches = 0.0
+    for seed in range(20):
+        model = model_with_ends(seed)
+        found = deliberated(model, Deliberate(draft=draft, accept=0.0, tries=6, drafts="plain"))
+        assert found.details["score"] == pytest.approx(pseudo_log_likelihood(model, found.tokens), abs=1e-4)
+        branches += found.details["branches"]
+        if not isinstance(draft, Silent):
+            committed = {at: sure for at, sure in enumerate(found.confidence) if sure is not None}
+            assert found.trace.confidence_at() == pytest.approx(committed, abs=1e-6)
+    assert branches > 40 or isinstance(draft, Silent)
 
 
 def test_a_drafter_gets_its_threshold_from_the_model() -> None:
