@@ -166,10 +166,10 @@ def answering(details: Any) -> Coroutine:
     return search
 
 
-def reporting(rank: float) -> Coroutine:
+def reporting(rank: float, verdict: float = 0.0) -> Coroutine:
     def search(start: Start) -> Generator[Any, Any, Any]:
         yield from start.read([start.candidate])
-        start.report([start.candidate], [rank])
+        start.report([start.candidate], [rank], verdict=verdict)
 
     return search
 
@@ -205,6 +205,7 @@ BROKEN: dict[str, tuple[Coroutine, str]] = {
     "returns no mapping": (answering([1]), "details of an Answer must map names to numbers"),
     "returns a detail that is no number": (answering({"best": "yes"}), "finite numbers with a name, not 'best': 'yes'"),
     "returns an infinite detail": (answering({"score": -math.inf}), "finite numbers with a name, not 'score': -inf"),
+    "reports a verdict of NaN": (reporting(0.0, math.nan), "A verdict must be a finite number, not nan"),
     "reports an infinite rank": (reporting(-math.inf), "A rank must be a finite number, not -inf"),
 }
 

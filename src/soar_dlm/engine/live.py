@@ -191,7 +191,8 @@ class LiveRequest:
         ``after`` is the place of the report that their origins refer to; by default, the report before.
         """
         self._reports = True
-        return self._show(candidates, ranks, after, dive, verdict)
+        scored = None if verdict is None else checked_rank(verdict, "verdict")
+        return self._show(candidates, ranks, after, dive, scored)
 
     def _show(
         self,

@@ -77,10 +77,10 @@ def checked_proposals(proposals: Any, size: int) -> list[Proposal]:
     return list(proposals)
 
 
-def checked_rank(value: Any) -> float:
-    """A rank that candidates can be sorted by, and a trace can tell."""
+def checked_rank(value: Any, what: str = "rank") -> float:
+    """A rank that candidates can be sorted by, or a verdict; traces are written as JSON, so it must be finite."""
     if not isinstance(value, Real) or not math.isfinite(value):
-        raise StrategyError(f"A rank must be a finite number, not {value!r}.")
+        raise StrategyError(f"A {what} must be a finite number, not {value!r}.")
     return float(value)
 
 
