@@ -4,8 +4,8 @@
 
 For each method, with the thresholds of docs/results/table1: how many answers are wrong; how many positions were filled
 before the first wrong one (median); the share of first mistakes made in a parallel step; the median confidence of the
-first wrong token; and the share of wrong answers for which the beam still held a candidate without a mistake after
-that step, so that it was lost by ranking and not by proposing.
+first wrong token; and the share of wrong answers for which that step left a candidate without a mistake, or the search
+had completed one, so that the right way was lost by ranking and not by proposing.
 """
 
 from __future__ import annotations

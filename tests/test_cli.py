@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from soar_dlm.cli.method import setting_value
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import PromptError, SettingsError
 from soar_dlm.lm import load
+from soar_dlm.search.catalogue import STRATEGIES
 from tests.closeness import about
 from tests.command import BASE, invoke, soar
 
@@ -70,6 +72,32 @@ def test_strategy_settings_reach_the_strategy(tmp_path: Path) -> None:
     assert steps == about(expected.trace)
     assert (record["text"], record["token_ids"], record["steps"]) == (expected.text, expected.token_ids, expected.steps)
     assert record["prompt_length"] == 5
+
+
+def test_what_a_search_counted_and_measured_is_shown(tmp_path: Path) -> None:
+    method = ["-s", "deliberate", "--set", "accept=0", "--set", "tries=2"]
+    one = invoke(*BASE, "Hello", *method, "--stats").stderr
+    for name in ("score", "drafts", "branches", "verifications"):
+        assert re.search(rf"^ *{name} +-?[0-9.]+ *$", one, re.MULTILINE)
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"prompt": "a", "details": "mine"}\n{"prompt": "b"}\n')
+    both = invoke(*BASE, "-i", str(source), "-o", str(target), *method, "--stats").stderr
+    records = [json.loads(line) for line in target.read_text().splitlines()]
+    assert all(record["details"].keys() == {"score", "drafts", "branches", "verifications"} for record in records)
+    assert sorted(records, key=lambda record: record["index"])[0]["input"] == {"details": "mine"}
+    branches = sum(record["details"]["branches"] for record in records)
+    assert re.search(rf"^ *branches +{branches} *$", both, re.MULTILINE), "counts are added up"
+    score = sum(record["details"]["score"] for record in records) / 2
+    assert float(re.findall(r"mean score +(\S+)", both)[0]) == pytest.approx(score, abs=1e-4), "measures are averaged"
+
+
+def test_a_drafter_can_be_named_on_the_command_line(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    table = '{"strategy": "pbs", "beam": 3}'
+    for draft, widest in (("pbs", 2), (table, 3)):
+        invoke(*BASE, "Hello", "-s", "deliberate", "--set", f"draft={draft}", "--trace", str(trace), "--overwrite")
+        steps = json.loads(trace.read_text())["trace"]
+        assert max(len(step["beam"]) for step in steps[:5]) == widest
 
 
 def test_stats_show_the_figures() -> None:
@@ -175,13 +203,29 @@ def test_help_lists_and_completion_do_not_wait_for_torch() -> None:
 def test_strategies_and_tasks_are_listed_with_their_settings() -> None:
     shown = json.loads(invoke("strategies", "--json").stdout)["strategies"]
     settings = {entry["name"]: entry["settings"] for entry in shown}
-    assert settings["pbs-parallel"] == {"beam": 2, "tokens_per_step": 2, "metric": "probability"}
+    assert settings["pbs-parallel"] == {
+        "beam": 2,
+        "tokens_per_step": 2,
+        "metric": "probability",
+        "defer_end": False,
+    }
+    assert settings["deliberate"]["drafts"] == ["open", "plain"]
     assert settings["soar-llada"]["released"] == "llada"
     assert all(entry["about"] for entry in shown)
-    assert "beam=2, threshold=None, metric=probability" in invoke("strategies").stdout
+    listed = invoke("strategies").stdout
+    assert "beam=2, threshold=None, metric=probability" in listed
+    assert 'drafts=["open","plain"]' in listed, "as --set takes it"
+    assert "The strategy soar with released=llada." in listed
     tasks = {entry["name"]: entry for entry in json.loads(invoke("tasks", "--json").stdout)["tasks"]}
     assert tasks["mini-code"]["settings"]["runs_code"]
     assert "mini-sudoku" in invoke("tasks").stdout
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_a_strategy_is_told_in_one_line_of_a_terminal(name: str) -> None:
+    shown = json.loads(invoke("strategies", "--json").stdout)["strategies"]
+    about = next(entry["about"] for entry in shown if entry["name"] == name)
+    assert 20 < len(about) <= 78
 
 
 def test_values_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,12 @@ def test_a_mistake_is_reported_when_the_checkpoint_is_loaded(tmp_path: Path, sec
         assert place in str(caught.value)
 
 
+def test_a_checkpoint_can_name_a_drafter_with_its_settings(tmp_path: Path) -> None:
+    draft = {"strategy": "soar", "beam": 3}
+    write_defaults(write_llada(tmp_path), DecodingDefaults("deliberate", {"draft": draft, "drafts": ["open"]}))
+    assert load(str(tmp_path)).strategy() == Deliberate(draft=Soar(beam=3), drafts="open")
+
+
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     write_llada(tmp_path)
     (tmp_path / "generation_config.json").write_text('{"soar_dlm": ')

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,19 @@ from soar_dlm.engine.request import Decoding, Request
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.candidate import Proposal
+from soar_dlm.search.core import Core
 from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.entropy_bound import EntropyBound
+from soar_dlm.search.freedave import FreeDave
 from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.klass import Klass
+from soar_dlm.search.lopa import Lopa
 from soar_dlm.search.position_beam import PositionBeam
+from soar_dlm.search.question import Search
 from soar_dlm.search.soar import Soar
+from soar_dlm.search.start import Start
+from soar_dlm.search.strategy import Strategy
 from tests.crafted import CraftedLM, canvas_request, decode, decode_one, neighbourly_lm, random_lm, scripted_lm
 from tests.deliberate_rule import Plain
 
@@ -186,10 +195,73 @@ def test_any_strategy_can_draft(draft: Any) -> None:
     assert better >= 2
 
 
+def silent(start: Start) -> Any:
+    """Left to right, without a report."""
+    canvas = start.candidate
+    while canvas.left:
+        reading = yield from start.read_one(canvas)
+        canvas = start.commit(canvas, reading, Proposal(np.array([0]), "search"))
+    return canvas
+
+
+@dataclass(frozen=True)
+class Silent(Strategy):
+    def search(self, start: Start) -> Search:
+        found: Search = silent(start)
+        return found
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Lopa(threshold=0.9),
+        FreeDave(),
+        Core(every=2, weak=9),
+        Klass(sure=0.5),
+        Deliberate(threshold=0.9, accept=0.0, tries=2),
+        Silent(),
+    ],
+)
+def test_a_drafter_need_not_be_a_beam(draft: Strategy) -> None:
+    """Survivors that are not the first, canvases masked for other reasons, and full ones used to confuse the dives."""
+    branches = 0.0
+    for seed in range(20):
+        model = model_with_ends(seed)
+        found = deliberated(model, Deliberate(draft=draft, accept=0.0, tries=6, drafts="plain"))
+        assert found.details["score"] == pytest.approx(pseudo_log_likelihood(model, found.tokens), abs=1e-4)
+        branches += found.details["branches"]
+        if not isinstance(draft, Silent):
+            committed = {at: sure for at, sure in enumerate(found.confidence) if sure is not None}
+            assert found.trace.confidence_at() == pytest.approx(committed, abs=1e-6)
+    assert branches > 40 or isinstance(draft, Silent)
+
+
 def test_a_drafter_gets_its_threshold_from_the_model() -> None:
     bound = Deliberate(draft=Soar()).bound({"probability": 0.7})
     assert bound.draft == Soar(threshold=0.7)
     assert bound.threshold == 0.7
+
+
+def test_a_drafter_without_a_threshold_of_its_own_has_that_of_the_strategy() -> None:
+    bound = Deliberate(draft=Soar(), threshold=0.8).bound({"probability": 0.7})
+    assert bound.draft == Soar(threshold=0.8)
+    assert Deliberate(draft=Soar(threshold=0.6), threshold=0.8).bound({"probability": 0.7}).draft == Soar(threshold=0.6)
+
+
+def test_a_drafter_reads_by_its_own_metric() -> None:
+    """Its threshold on margins used to be compared with probabilities."""
+    assert Deliberate(draft=Soar(metric="margin")).metric == "margin"
+
+
+def test_a_drafter_by_name_or_table_is_that_strategy() -> None:
+    assert Deliberate(draft="soar") == Deliberate(draft=Soar())
+    table = {"strategy": "soar", "beam": 3, "threshold": 0.99}
+    made = Deliberate(draft=table)
+    assert made == Deliberate(draft=Soar(beam=3, threshold=0.99))
+    assert table == {"strategy": "soar", "beam": 3, "threshold": 0.99}
+    assert eval(repr(made), {"Deliberate": Deliberate, "Soar": Soar}) == made
+    found, expected = (deliberated(model_with_ends(3), Deliberate(draft=one)) for one in ("pbs", PositionBeam()))
+    assert (found.tokens, found.forwards) == (expected.tokens, expected.forwards)
 
 
 def test_several_blanks_are_verified_together() -> None:
@@ -218,6 +290,26 @@ def test_a_canvas_that_changes_its_length() -> None:
         assert 4 not in found.tokens[1:-1]
         assert len(found.tokens) <= 2 + 5
         assert len(found.tokens) == 2 or found.details["score"] < 0
+
+
+def test_a_text_without_tokens_has_no_score() -> None:
+    """It used to score minus infinity, which is no JSON."""
+    model = random_lm(0, vocab_size=7, ends=(5,), expand=4, delete=5)
+    rule = model.rule
+    model.rule = lambda tokens, position: [*rule(tokens, position)[:5], 50.0, -50.0]
+    request = Request([1, 6, 6, 2], [1, 2], Deliberate(threshold=0.9, accept=0.0), Options(), max_length=4)
+    found = decode(model, [request])[0]
+    assert found.tokens == (1, 2)
+    assert found.details == {"drafts": 2, "branches": 0, "verifications": 0}
+    json.dumps(found.trace.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("budget", [1, 8, 12])
+def test_no_trace_has_a_number_that_json_has_not(budget: int) -> None:
+    """A text that a budget left without a score was ranked minus infinity."""
+    for seed in range(10):
+        found = deliberated(model_with_ends(seed), Deliberate(threshold=0.9, accept=0.0, budget=budget))
+        json.dumps([found.details, found.trace.to_json()], allow_nan=False)
 
 
 @pytest.mark.parametrize("options", [Options(block_length=3), Options(cfg_scale=0.5), Options(temperature=0.7, seed=3)])
@@ -259,7 +351,13 @@ def test_other_tokens_have_the_confidence_of_the_metric(metric: str) -> None:
         ({"budget": 0}, "budget"),
         ({"drafts": []}, "at least one kind"),
         ({"drafts": ["opne"]}, "Did you mean 'open'"),
-        ({"draft": "soar"}, "draft must be a strategy"),
+        ({"draft": "sore"}, "Did you mean 'soar'"),
+        ({"draft": 3}, "draft must be a name or a soar_dlm.Strategy"),
+        ({"draft": {"beam": 2}}, "draft must name its strategy"),
+        ({"draft": {"strategy": "soar", "beem": 2}}, "Did you mean 'beam'"),
+        ({"draft": {"strategy": "soar", "beam": 0}}, "beam must be"),
+        ({"draft": "deliberate"}, "Deliberate has no setting defer_end"),
+        ({"draft": Soar(metric="margin"), "metric": "neg_entropy"}, "they must agree"),
         ({"accept": math.nan}, "accept"),
         ({"threshold": 2.0}, "threshold"),
     ],

@@ -72,8 +72,9 @@ BROKEN = {
     "a width above the beam": (Custom(widths=lambda _: 3), "from 1 to the beam, 2, not 3"),
     "a width of 1.5": (Custom(widths=lambda _: 1.5), "from 1 to the beam, 2, not 1.5"),
     "a width of True": (Custom(widths=lambda _: True), "from 1 to the beam, 2, not True"),
-    "a rank that is no number": (Custom(ranks=lambda _: "high"), "rank must return a number, not 'high'"),
-    "a rank of NaN": (Custom(ranks=lambda _: float("nan")), "rank must return a number, not nan"),
+    "a rank that is no number": (Custom(ranks=lambda _: "high"), "A rank must be a finite number, not 'high'"),
+    "an infinite rank": (Custom(ranks=lambda _: float("-inf")), "A rank must be a finite number, not -inf"),
+    "a rank of NaN": (Custom(ranks=lambda _: float("nan")), "A rank must be a finite number, not nan"),
 }
 
 

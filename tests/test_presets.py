@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
 from soar_dlm.presets import Preset, named_or_preset, read_preset, write_preset
+from soar_dlm.search.catalogue import STRATEGIES, as_strategy, as_table, make_strategy
 from soar_dlm.search.deliberate import Deliberate
+from soar_dlm.search.entropy_bound import EntropyBound
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
 
 
 def test_a_preset_survives_its_file(tmp_path: Path) -> None:
@@ -25,6 +30,29 @@ def test_a_preset_can_hold_a_list(tmp_path: Path) -> None:
     write_preset(tmp_path / "p.toml", preset)
     assert read_preset(tmp_path / "p.toml") == preset
     assert preset.make() == Deliberate(threshold=0.98, accept=-5.123e-05, tries=4)
+
+
+@pytest.mark.parametrize(
+    "draft", [{"strategy": "soar", "beam": 3, "threshold": None}, "soar", Soar(beam=3), EntropyBound(gamma=0.5), None]
+)
+def test_lists_and_drafters_survive_their_file(tmp_path: Path, draft: Any) -> None:
+    preset = Preset("deliberate", {"drafts": ("plain", "open"), "draft": draft, "skip": None, "accept": -1e-7})
+    write_preset(tmp_path / "p.toml", preset)
+    assert read_preset(tmp_path / "p.toml").make() == preset.make()
+
+
+def test_what_toml_has_no_words_for_is_refused(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Mine(Strategy):
+        defer_end: bool = False
+
+    with pytest.raises(SettingsError, match="Mine is not registered"):
+        write_preset(tmp_path / "p.toml", Preset("deliberate", {"draft": Mine()}))
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_a_strategy_is_the_table_that_names_it(name: str) -> None:
+    assert as_strategy(as_table(make_strategy(name))) == make_strategy(name)
 
 
 def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:

@@ -29,9 +29,12 @@ from soar_dlm.options import (
     make_options,
 )
 from soar_dlm.results import Result
+from soar_dlm.search.catalogue import STRATEGIES
+from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
+from tests.closeness import about
 
 
 @pytest.mark.parametrize(
@@ -204,13 +207,27 @@ def test_facts_of_a_model(random_llada: LM) -> None:
     assert random_llada.tokenizer.eos_token_id == random_llada.end_token_ids[0]
 
 
-def test_a_request_can_be_pickled(random_llada: LM) -> None:
-    job = random_llada._jobs.generate("hello", Soar(), {"stop": ["\n"], "max_new_tokens": 4})
+@pytest.mark.parametrize("strategy", [*STRATEGIES.names(), Deliberate(draft="soar")])
+def test_a_request_can_be_pickled(random_llada: LM, strategy: Any) -> None:
+    job = random_llada._jobs.generate("hello", strategy, {"stop": ["\n"], "max_new_tokens": 4})
     again: Request = pickle.loads(pickle.dumps(job.request))
     assert again == job.request
     engine = random_llada.engine()
     engine.add(again)
     assert sum(event.decoding is not None for event in engine.run()) == 1
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_whatever_a_strategy_tells_is_json(random_llada: LM, name: str) -> None:
+    events = list(random_llada.stream("hello", name, max_new_tokens=6))
+    for event in events:
+        json.dumps(event.to_dict(), allow_nan=False)
+    result = events[-1].result
+    assert result is not None
+    written = json.loads(json.dumps(result.to_dict(trace=True), allow_nan=False))
+    assert written["details"] == result.details
+    assert events[-1].to_dict()["result"]["details"] == result.details
+    assert Trace.from_json(written) == about(result.trace)
 
 
 def test_a_truncated_prompt_leaves_room_for_the_greatest_length(random_dreamon: LM) -> None:

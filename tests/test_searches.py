@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from soar_dlm import Answer, Proposal, Question, Reading, Start, Strategy, Wante
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
+from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import StrategyError
 from soar_dlm.options import Options
 from soar_dlm.search.greedy import Greedy
@@ -61,6 +63,36 @@ def test_an_answer_can_carry_details() -> None:
 
     assert decode_one(random_lm(5), [1], 3, Own(coroutine=counted)).details == {"tried": 1}
     assert decode_one(random_lm(5), [1], 3, Greedy()).details == {}
+
+
+def test_details_are_plain_numbers() -> None:
+    def measured(start: Start) -> Generator[Any, Any, Any]:
+        canvas = yield from leftmost(start)
+        details: Any = {"score": np.float32(-0.5), "tried": np.int64(2)}
+        return Answer(canvas, details)
+
+    details = decode_one(random_lm(5), [1], 3, Own(coroutine=measured)).details
+    assert json.dumps(details) == '{"score": -0.5, "tried": 2}'
+
+
+def test_a_search_may_report_now_and_then() -> None:
+    """A report used to come after the step before it, also if that step had reported nothing."""
+
+    def now_and_then(start: Start) -> Generator[Any, Any, Any]:
+        canvas = start.candidate
+        for step in range(3):
+            reading = yield from start.read_one(canvas)
+            if step % 2 == 0:
+                canvas = start.commit(canvas, reading, Proposal(np.arange(len(reading))[: 1 + step], "search"))
+                start.report([canvas], [0.0])
+        yield [start.question(canvas, np.array([1]))]
+        return canvas
+
+    found = decode_one(random_lm(5), [1], 4, Own(coroutine=now_and_then))
+    assert [len(record.beam) for record in found.trace] == [1, 0, 1, 0]
+    assert [entry.positions for entry in found.trace.path()] == [(1,), (2, 3, 4)]
+    assert [place.step for place in found.trace.places()] == [1, 3]
+    assert Trace.from_json(found.trace.to_json()) == about(found.trace)
 
 
 def test_events_show_the_canvas_as_it_fills() -> None:
@@ -126,6 +158,22 @@ def returning(value: Any) -> Coroutine:
     return search
 
 
+def answering(details: Any) -> Coroutine:
+    def search(start: Start) -> Generator[Any, Any, Any]:
+        canvas = yield from leftmost(start)
+        return Answer(canvas, details)
+
+    return search
+
+
+def reporting(rank: float, verdict: float = 0.0) -> Coroutine:
+    def search(start: Start) -> Generator[Any, Any, Any]:
+        yield from start.read([start.candidate])
+        start.report([start.candidate], [rank], verdict=verdict)
+
+    return search
+
+
 def unfinished(start: Start) -> Generator[Any, Any, Any]:
     yield from start.read([start.candidate])
     return start.candidate
@@ -152,12 +200,13 @@ BROKEN: dict[str, tuple[Coroutine, str]] = {
     "asks before the canvas": (asking(positions=np.array([-1])), "outside its canvas of 4"),
     "gives too few tokens": (asking(given=np.array([1, 2])), "given of a Question must be an array"),
     "returns nothing": (returning(None), "must return a Candidate or an Answer, not None"),
-    "returns details that are no numbers": (
-        lambda start: (yield from returning(Answer(start.candidate.filled(1), {"mood": "good"}))(start)),  # type: ignore[dict-item]
-        "must map names to numbers",
-    ),
     "returns a text": (returning("done"), "must return a Candidate or an Answer"),
     "returns masks": (unfinished, "still has 3 masks"),
+    "returns no mapping": (answering([1]), "details of an Answer must map names to numbers"),
+    "returns a detail that is no number": (answering({"best": "yes"}), "finite numbers with a name, not 'best': 'yes'"),
+    "returns an infinite detail": (answering({"score": -math.inf}), "finite numbers with a name, not 'score': -inf"),
+    "reports a verdict of NaN": (reporting(0.0, math.nan), "A verdict must be a finite number, not nan"),
+    "reports an infinite rank": (reporting(-math.inf), "A rank must be a finite number, not -inf"),
 }
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,13 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 
 from soar_dlm.cli.canvas import END, MASK, Drawing, Palette, Pieces, Window, clean, folded, joined
+from soar_dlm.cli.figures import Figures
 from soar_dlm.cli.watch import as_share, frame, show
+from soar_dlm.engine.trace import BeamEntry, StepRecord
 from soar_dlm.lm import LM, load
 from soar_dlm.results import Event
+from soar_dlm.search.candidate import Mode
+from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.search.confidence import Metric
 from soar_dlm.search.metrics import get_metric
 from tests.command import BASE, invoke
@@ -144,7 +149,8 @@ def test_a_frame_is_never_larger_than_the_terminal(size: tuple[int, int]) -> Non
     drawing, window = a_drawing(console), Window()
     text = "一 line of text\twith tabs\n" * 200
     for step in range(0, len(text), 613):
-        shown = frame(drawing, an_event(points(text[:step] + MASK * 300), step=step), window, Palette(console), console)
+        event = an_event(points(text[:step] + MASK * 300), step=step)
+        shown = frame(drawing, event, window, Palette(console), console, Figures().line(event))
         lines = console.render_lines(shown, pad=False)
         assert len(lines) <= max(height, 4)
         assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
@@ -307,3 +313,82 @@ def test_in_a_terminal_the_text_is_printed_once_and_loading_is_announced(tmp_pat
     redirected = in_terminal(*BASE, "Hello", "--watch", stdout=tmp_path / "out.txt")
     assert text in "\n".join(Screen(redirected).lines)
     assert (tmp_path / "out.txt").read_text() == text + "\n"
+
+
+def an_entry(mode: Mode, after: int, dive: int = 0, origin: int = 0, verdict: float | None = None) -> BeamEntry:
+    return BeamEntry(mode, origin, (), (), (), 0.0, 0, (), after, dive, verdict)
+
+
+def told(*steps: tuple[str, list[BeamEntry]]) -> list[str]:
+    """The lines for steps that left this canvas and these entries, the last of them the best; without the counts."""
+    figures, lines = Figures(), []
+    for step, (canvas, entries) in enumerate(steps, 1):
+        record = StepRecord(step, 1, tuple(entries), max(len(entries) - 1, 0))
+        line = figures.line(replace(an_event(points(canvas), step=step), record=record)).plain
+        start = f"step {step}  forwards {step}  "
+        assert line.startswith(start)
+        lines.append(line.removeprefix(start))
+    return lines
+
+
+def test_the_line_of_a_beam_has_its_width_and_mode() -> None:
+    assert told(("a░░", [an_entry("search", 0), an_entry("search", 0)]), ("abc", [an_entry("parallel", 1)])) == [
+        "beam 2  search    2 masked",
+        "beam 1  parallel  0 masked",
+    ]
+
+
+def test_the_line_of_a_step_that_left_no_candidate() -> None:
+    """A step that only read used to end the watching with an IndexError."""
+    assert told(("a░", [an_entry("search", 0)]), ("a░", []), ("░░", [an_entry("reopened", 1)])) == [
+        "beam 1  search    1 masked",
+        "reading  1 masked",
+        "beam 1  taken back  2 masked",
+    ]
+
+
+def test_commits_in_a_row_in_one_step_are_no_beam() -> None:
+    chain = [an_entry("search", 0), an_entry("search", 1, origin=0), an_entry("search", 1, origin=1)]
+    assert told(("abc░", chain)) == ["beam 1  search    1 masked"]
+
+
+def test_the_line_tells_drafts_branches_and_scores() -> None:
+    lines = told(
+        ("ab░", [an_entry("search", 0, dive=1)]),
+        ("abc", [an_entry("parallel", 1, dive=1)]),
+        ("a░░", [an_entry("verified", 2, dive=1, verdict=-0.5), an_entry("search", 0, dive=2)]),
+        ("b░░", [an_entry("branch", 0, dive=3)]),
+        ("bcd", [an_entry("parallel", 4, dive=3)]),
+        ("bcd", []),
+        ("c░░", [an_entry("verified", 5, dive=3, verdict=-0.25), an_entry("branch", 0, dive=4)]),
+        ("cde", [an_entry("search", 7, dive=4), an_entry("search", 7, dive=4)]),
+        ("cde", [an_entry("verified", 8, dive=4, verdict=-0.75)]),
+    )
+    assert lines == [
+        "draft 1  search    1 masked",
+        "draft 1  parallel  0 masked",
+        "draft 1 scored -0.5000, now draft 2  2 masked  best -0.5000",
+        "branch 1  other token  2 masked  best -0.5000",
+        "branch 1  parallel  0 masked  best -0.5000",
+        "branch 1  verifying  best -0.5000",
+        "branch 1 scored -0.2500, now branch 2  2 masked  best -0.2500",
+        "branch 2  beam 2  search    0 masked  best -0.2500",
+        "branch 2 scored -0.7500  best -0.2500",
+    ]
+
+
+def test_a_deliberation_is_watched_to_its_answer(random_llada: LM) -> None:
+    console = terminal(100, 12)
+    strategy = random_llada.strategy("deliberate", accept=0.0, tries=3)
+    result = show(random_llada, random_llada.stream("hi", strategy, max_new_tokens=12), strategy, console)
+    output = console.file.getvalue()  # type: ignore[attr-defined]
+    for words in ("draft 1", "draft 1 scored -", "branch 1", "branch 1  verifying"):
+        assert words in output
+    assert f", score {result.details['score']:.4f}\n" in "\n".join(Screen(output).lines)
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_every_strategy_can_be_watched(random_llada: LM, name: str) -> None:
+    console, strategy = terminal(100, 12), random_llada.strategy(name)
+    result = show(random_llada, random_llada.stream("hello", strategy, max_new_tokens=10), strategy, console)
+    assert f"step {result.steps}  forwards {result.forwards}  " in console.file.getvalue()  # type: ignore[attr-defined]

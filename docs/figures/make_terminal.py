@@ -17,6 +17,7 @@ from rich.text import Text
 
 import soar_dlm as soar
 from soar_dlm.cli.canvas import Drawing, Palette, Window
+from soar_dlm.cli.figures import Figures
 from soar_dlm.cli.watch import as_share, frame, pieces_of
 from soar_dlm.search.metrics import get_metric
 
@@ -96,9 +97,9 @@ def draw(scene: Scene, width: int, height: int) -> None:
         )
         palette, metric = Palette(console), get_metric(scene.lm.strategy().metric)
         drawing = Drawing(palette, pieces_of(scene.lm), scene.lm.end_token_ids, as_share(metric), scene.around)
-        window = Window()
+        window, figures = Window(), Figures()
         for event in events:
-            shown = frame(drawing, event, window, palette, console)
+            shown = frame(drawing, event, window, palette, console, figures.line(event))
         lines = [
             *console.render_lines(Text(f"$ {scene.command}"), pad=False),
             *console.render_lines(shown, pad=False),

@@ -28,7 +28,7 @@ def true_or_false(name: str, value: Any) -> None:
 
 def _interval(low: float, high: float, open_low: bool) -> str:
     if math.isinf(low):
-        return f"a number of at most {high:g}"
+        return "a finite number" if math.isinf(high) else f"a number of at most {high:g}"
     if math.isinf(high):
         return f"a number {'above' if open_low else 'of at least'} {low:g}"
     return f"a number {'above' if open_low else 'from'} {low:g} {'and at most' if open_low else 'to'} {high:g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.search.catalogue import make_strategy
+from soar_dlm.search.catalogue import as_table, make_strategy
 from soar_dlm.search.strategy import Strategy
 
 if sys.version_info >= (3, 11):
@@ -54,14 +55,30 @@ def read_preset(path: str | Path) -> Preset:
 
 def write_preset(path: str | Path, preset: Preset) -> None:
     head = {"about": preset.about, "strategy": preset.strategy}
-    settings = {name: value for name, value in preset.settings.items() if value is not None}
-    lines = [*_assignments(head), "", "[settings]", *_assignments(settings)]
+    lines = [*_assignments(head), "", "[settings]", *_assignments(preset.settings)]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _assignments(values: Mapping[str, Any]) -> list[str]:
-    """Strings, numbers, booleans and lists of them read the same in JSON and in TOML."""
-    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+    """One assignment per value; TOML has no null, so that a None is left out, which reads the same."""
+    return [f"{_key(name)} = {_value(value)}" for name, value in values.items() if value is not None]
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _value(value: Any) -> str:
+    """Strings, numbers and booleans read the same in JSON and in TOML; a strategy is the table that names it."""
+    if isinstance(value, Strategy):
+        value = as_table(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_assignments(value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if not isinstance(value, (str, int, float)):
+        raise SettingsError(f"A preset has strings, numbers, switches, lists and tables as settings, not {value!r}.")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy | None:

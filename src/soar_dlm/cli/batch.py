@@ -25,7 +25,7 @@ _FIGURES = (
     "completion_tokens",
     "seed",
 )
-_OWN = frozenset({"index", "input", "text", "choices", "error", *_FIGURES})
+_OWN = frozenset({"index", "input", "text", "choices", "error", "details", *_FIGURES})
 """The fields of a record that the command writes itself."""
 
 
@@ -66,11 +66,12 @@ def _read_line(index: int, line: str) -> Line:
 
 
 def summary(result: Result) -> dict[str, Any]:
-    """The figures of a result as output files have them."""
+    """The figures of a result as output files have them; what its search counted or measured, if it did."""
     figures = {**result.to_dict(), **result.usage}
     figures["tokens_per_forward"] = round(result.tokens_per_forward, 4)
     figures["mean_confidence"] = round(result.mean_confidence, 6)
-    return {name: figures[name] for name in _FIGURES}
+    details = {name: value if isinstance(value, int) else round(value, 6) for name, value in result.details.items()}
+    return {name: figures[name] for name in _FIGURES} | ({"details": details} if details else {})
 
 
 def trace_record(index: int, prompt: Any, result: Result, sample: int | None = None) -> dict[str, Any]:

@@ -26,12 +26,19 @@ class Entry:
 
 def print_listing(kind: str, entries: Sequence[Entry], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({kind: [asdict(entry) for entry in entries]}, indent=2))
+        typer.echo(json.dumps({kind: [asdict(entry) for entry in entries]}, indent=2, default=repr))
         return
     console = Console(highlight=False)
     for entry in entries:
         about = f"{entry.about[:1].upper()}{entry.about[1:].removesuffix('.')}."
-        settings = ", ".join(f"{name}={value}" for name, value in entry.settings.items())
+        settings = ", ".join(f"{name}={_shown(value)}" for name, value in entry.settings.items())
         console.print(Text(entry.name, style="bold cyan"))
         for line in filter(None, (about, settings)):
             console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
+def _shown(value: Any) -> str:
+    """A value as ``--set`` takes it."""
+    if isinstance(value, (list, tuple, Mapping)):
+        return json.dumps(value, separators=(",", ":"), default=repr)
+    return str(value)

@@ -16,6 +16,8 @@ class Totals:
     def __init__(self) -> None:
         self.texts = self.steps = self.forwards = 0
         self.tokens = self.confidence = 0.0
+        self._counts: dict[str, int] = {}
+        self._measures: dict[str, tuple[float, int]] = {}
         self.reasons: set[str] = set()
 
     def add(self, result: Result) -> None:
@@ -26,6 +28,19 @@ class Totals:
         self.tokens += committed
         self.confidence += result.mean_confidence * committed
         self.reasons.add(result.finish_reason)
+        for name, value in result.details.items():
+            if isinstance(value, int):
+                self._counts[name] = self._counts.get(name, 0) + value
+            else:
+                total, number = self._measures.get(name, (0.0, 0))
+                self._measures[name] = (total + value, number + 1)
+
+    def _details(self) -> dict[str, str]:
+        """What the searches counted, in all, and what they measured, on average."""
+        means = {name: f"{total / number:.4f}" for name, (total, number) in self._measures.items()}
+        prefix = "" if self.texts == 1 else "mean "
+        counts = {name: f"{count}" for name, count in self._counts.items()}
+        return {f"{prefix}{name}": mean for name, mean in means.items()} | counts
 
     def table(self, seconds: float) -> Table:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), style="dim")
@@ -35,6 +50,7 @@ class Totals:
             "forwards": f"{self.forwards}",
             "tokens per forward": f"{self.tokens / max(self.forwards, 1):.2f}",
             "mean confidence": f"{self.confidence / max(self.tokens, 1):.4f}",
+            **self._details(),
             "ended by": ", ".join(sorted(self.reasons)) or "-",
             "seconds": f"{seconds:.2f}",
             "tokens per second": f"{self.tokens / seconds:.1f}",

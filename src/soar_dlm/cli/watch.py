@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from soar_dlm.cli.canvas import Drawing, Palette, Pieces, Window, folded, joined
+from soar_dlm.cli.figures import Figures
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -37,16 +38,17 @@ def show(
     palette = Palette(console)
     share = as_share(get_metric(strategy.metric))
     drawing = Drawing(palette, pieces_of(lm), lm.end_token_ids, share, around)
-    window, last = Window(), None
+    window, figures, last, line = Window(), Figures(), None, Text()
     with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
         for last in events:
             if console.is_terminal:
-                live.update(frame(drawing, last, window, palette, console), refresh=True)
+                line = figures.line(last)
+                live.update(frame(drawing, last, window, palette, console, line), refresh=True)
     assert last is not None
     assert last.result is not None
     if console.is_terminal:
         console.print(joined(drawing.final(last, pieces_of(lm, special=False))), soft_wrap=True)
-        console.print(Group(Text(), figures(last), palette.legend()))
+        console.print(Group(Text(), line, palette.legend()))
     return last.result
 
 
@@ -67,25 +69,14 @@ def as_share(metric: Metric) -> Callable[[float], float]:
     return lambda confidence: (confidence - metric.low) / (metric.high - metric.low)
 
 
-def frame(drawing: Drawing, event: Event, window: Window, palette: Palette, console: Console) -> Group:
-    """The part of the canvas in view with its figures, never taller than the terminal."""
+def frame(drawing: Drawing, event: Event, window: Window, palette: Palette, console: Console, line: Text) -> Group:
+    """The part of the canvas in view with its line of figures, never taller than the terminal."""
     lines, fresh = folded(drawing.cells(event), console.width - 1)  # terminals differ by a column in some characters
     height = max(console.height - _FRAME - 1, 1)
     top = window.top(len(lines), fresh, height)
     view = lines[top : top + height]
     part = f"[lines {top + 1} to {top + len(view)} of {len(lines)}]" if len(lines) > height else ""
-    below = [Text(part), figures(event), palette.legend()]
-    for line in below:
-        line.no_wrap, line.overflow = True, "ellipsis"
+    below = [Text(part), line, palette.legend()]
+    for one in below:
+        one.no_wrap, one.overflow = True, "ellipsis"
     return Group(*view, *below)
-
-
-def figures(event: Event) -> Text:
-    """Steps, forwards, the beam and what is still masked, on one line."""
-    record = event.record
-    parts = [f"step {event.step}", f"forwards {event.forwards}"]
-    if record is not None:
-        sizes = record.beam[0].sizes
-        parts += [f"beam {len(record.beam)}", f"{record.beam[0].mode:<8}"]
-        parts += [f"{name} {sizes.count(size)}" for name, size in (("expand", 2), ("delete", 0)) if size in sizes]
-    return Text("  ".join([*parts, f"{sum(event.masked)} masked"]))

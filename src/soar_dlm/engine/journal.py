@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
 from soar_dlm.search.candidate import Candidate
+from soar_dlm.search.contract import checked_rank
 from soar_dlm.search.question import Place
 
 
@@ -22,6 +23,7 @@ class Journal:
         self._rank, self._keep = rank, keep
         self._entries: list[BeamEntry] = []
         self._best_place = 0
+        self._latest = Place(0, 0)
         self._silent = True
         self._records: list[StepRecord] = []
 
@@ -48,14 +50,15 @@ class Journal:
     ) -> Place:
         """Put candidates, best first, into the record of this step, and say where they are.
 
-        ``after`` is the place of the report that their origins refer to; by default, the step before.
+        ``after`` is the place of the report that their origins refer to; by default, the report before.
         """
         self._silent = False
+        scored = None if verdict is None else checked_rank(verdict, "verdict")
         place = Place(self.steps, len(self._entries))
-        came_from = Place(self.steps - 1, 0) if after is None else after
+        came_from = self._latest if after is None else after
         for candidate, rank in zip(candidates, ranks, strict=True):
-            self._entries.append(BeamEntry.of(candidate, float(rank), came_from, dive, verdict))
-        self.best, self._best_place = candidates[0], place.first
+            self._entries.append(BeamEntry.of(candidate, checked_rank(rank), came_from, dive, scored))
+        self.best, self._best_place, self._latest = candidates[0], place.first, place
         return place
 
     def asked_about(self, candidates: Sequence[Candidate]) -> None:

@@ -23,7 +23,7 @@ class BeamEntry:
     ``origin`` is its parent's place in the beam of step ``after`` (0: the empty canvas); ``positions`` are positions of
     the parent's canvas committed in this step with their ``tokens`` and ``confidence``; ``sizes`` says how many
     positions each became: 1 for an ordinary token, 2 for an expand, 0 for a delete. ``left`` counts the positions still
-    masked. A search that goes down several times numbers its dives; ``verdict`` is the score of a text that was
+    masked. A search that goes down several times numbers its dives from 1; ``verdict`` is the score of a text that was
     verified in this step.
     """
 
@@ -81,7 +81,8 @@ class BeamEntry:
 class StepRecord:
     """One denoising step: how many canvases were run, and the candidates it left.
 
-    ``best`` is the place of the candidate that the search stands by after this step; in a beam it is the first.
+    ``best`` is the place of the candidate that the search stands by after this step; in a beam it is the first. A step
+    that only read, such as one row of a verification, left none.
     """
 
     step: int
@@ -89,10 +90,20 @@ class StepRecord:
     beam: tuple[BeamEntry, ...]
     best: int = 0
 
+    @property
+    def standing(self) -> BeamEntry | None:
+        """The entry of the candidate that the search stands by; None if the step left no candidate."""
+        return self.beam[self.best] if self.beam else None
+
+    def frontier(self) -> list[int]:
+        """The places of the candidates that this step left behind: not those it went on from itself."""
+        passed = {entry.origin for entry in self.beam if entry.after == self.step}
+        return [place for place in range(len(self.beam)) if place not in passed]
+
 
 @dataclass(frozen=True)
 class Trace:
-    """All steps of a request; the answer is the best entry of the last one."""
+    """All steps of a request; the answer is the best entry of the last one that left a candidate."""
 
     steps: tuple[StepRecord, ...]
 
@@ -102,15 +113,27 @@ class Trace:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def at(self, place: Place) -> BeamEntry:
+        return self.steps[place.step - 1].beam[place.first]
+
+    def places(self, to: Place | None = None) -> list[Place]:
+        """Where the entries of :meth:`path` are."""
+        if to is None:
+            last = next((record for record in reversed(self.steps) if record.beam), None)
+            to = Place(0, 0) if last is None else Place(last.step, last.best)
+        found: list[Place] = []
+        while to.step > 0:
+            found.append(to)
+            entry = self.at(to)
+            to = Place(entry.after, entry.origin)
+        return found[::-1]
+
     def path(self, to: Place | None = None) -> list[BeamEntry]:
-        """What each step did on the way to the answer, or to another entry, first step first."""
-        step, place = to or (len(self.steps), self.steps[-1].best if self.steps else 0)
-        entries: list[BeamEntry] = []
-        while step > 0:
-            entry = self.steps[step - 1].beam[place]
-            entries.append(entry)
-            step, place = entry.after, entry.origin
-        return entries[::-1]
+        """What was done on the way to the answer, or to another entry, first to last.
+
+        In a beam each step did one thing. Other searches have steps that did several, and steps that led elsewhere.
+        """
+        return [self.at(place) for place in self.places(to)]
 
     def confidence_at(self) -> dict[int, float]:
         """Canvas position -> confidence with which the answer's token was committed there."""

@@ -7,7 +7,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class AdaptiveParallel(Strategy):
-    """Commit every position above ``threshold``, or the most confident one if there is none (as Fast-dLLM does).
+    """Commit every position above ``threshold``, or else the surest one (Fast-dLLM).
 
     ``threshold=None`` takes the paper's value for the model and metric.
     """

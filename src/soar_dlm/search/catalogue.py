@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,14 +52,33 @@ def make_strategy(name: str, **settings: Any) -> Strategy:
     return strategy
 
 
-def as_strategy(strategy: Strategy | str | None) -> Strategy:
-    """A strategy given as an object, by name, or left out (SOAR as in the paper)."""
+def as_strategy(strategy: Strategy | str | Mapping[str, Any] | None, what: str = "strategy") -> Strategy:
+    """A strategy given as an object, by name, as a table, or left out (SOAR as in the paper).
+
+    The table has the name as "strategy" and settings beside it, as files and JSON can express it.
+    """
     from soar_dlm.search.strategy import Strategy
 
     if strategy is None:
         return make_strategy("soar")
     if isinstance(strategy, str):
         return make_strategy(strategy)
+    if isinstance(strategy, Mapping):
+        settings = {**strategy}
+        if "strategy" not in settings:
+            raise SettingsError(f'{what} must name its strategy, as in {{"strategy": "soar", "beam": 2}}.')
+        return make_strategy(settings.pop("strategy"), **settings)
     if not isinstance(strategy, Strategy):
-        raise SettingsError(f"strategy must be a name or a soar_dlm.Strategy such as Soar(), not {strategy!r}.")
+        raise SettingsError(f"{what} must be a name or a soar_dlm.Strategy such as Soar(), not {strategy!r}.")
     return strategy
+
+
+def as_table(strategy: Strategy) -> dict[str, Any]:
+    """The table that :func:`as_strategy` makes this strategy from: its name, and the settings that are not defaults."""
+    kind: Any = type(strategy)
+    name = next((name for name in STRATEGIES.names() if STRATEGIES.get(name) is kind), None)
+    if name is None:
+        raise SettingsError(f"{kind.__name__} is not registered under a name, so it cannot be written down.")
+    settings = {field.name: getattr(strategy, field.name) for field in fields(kind)}
+    defaults = {field.name: field.default for field in fields(kind)}
+    return {"strategy": name} | {key: value for key, value in settings.items() if value != defaults[key]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -45,11 +46,18 @@ def checked_answer(answer: Any) -> Answer:
     found = Answer(answer) if isinstance(answer, Candidate) else answer
     if not isinstance(found, Answer) or not isinstance(found.candidate, Candidate):
         raise StrategyError(f"search must return a Candidate or an Answer, not {answer!r}.")
-    if not isinstance(found.details, Mapping) or not all(isinstance(one, Real) for one in found.details.values()):
-        raise StrategyError(f"The details of an Answer must map names to numbers, not be {found.details!r}.")
     if found.candidate.left:
         raise StrategyError(f"search returned a canvas that still has {found.candidate.left} masks.")
-    return found
+    if not isinstance(found.details, Mapping):
+        raise StrategyError(f"The details of an Answer must map names to numbers, not be {found.details!r}.")
+    return replace(found, details={name: _checked_detail(name, value) for name, value in found.details.items()})
+
+
+def _checked_detail(name: Any, value: Any) -> float:
+    """A finite number, as Python has them: details are written as JSON."""
+    if not isinstance(name, str) or not isinstance(value, Real) or not math.isfinite(value):
+        raise StrategyError(f"The details of an Answer must be finite numbers with a name, not {name!r}: {value!r}.")
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def checked_proposals(proposals: Any, size: int) -> list[Proposal]:
@@ -69,10 +77,10 @@ def checked_proposals(proposals: Any, size: int) -> list[Proposal]:
     return list(proposals)
 
 
-def checked_rank(value: Any) -> float:
-    """A rank that candidates can be sorted by."""
-    if not isinstance(value, Real) or math.isnan(value):
-        raise StrategyError(f"rank must return a number, not {value!r}.")
+def checked_rank(value: Any, what: str = "rank") -> float:
+    """A rank that candidates can be sorted by, or a verdict; traces are written as JSON, so it must be finite."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise StrategyError(f"A {what} must be a finite number, not {value!r}.")
     return float(value)
 
 

@@ -14,7 +14,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Core(Strategy):
-    """Commit the surest positions, and now and then take back the token that fits its context worst (CORE).
+    """Commit the surest positions; now and then take back the weakest (CORE).
 
     After every ``every`` steps the ``weak`` committed tokens of least confidence are masked together and read in one
     forward. The one of them that is least probable there is opened again, and decoding continues. Nothing is taken back

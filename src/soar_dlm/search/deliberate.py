@@ -12,6 +12,7 @@ from typing_extensions import Self
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.deliberation import Deliberation
 from soar_dlm.search.question import Search
 from soar_dlm.search.rules import Rules
@@ -23,12 +24,14 @@ KINDS = ("open", "plain")
 
 @dataclass(frozen=True)
 class Deliberate(Strategy):
-    """Draft quickly, verify the text by masking it again, and branch on other tokens where the draft was unsure.
+    """Draft, verify the text by masking it again, branch on tokens if it fails.
 
-    1. A draft fills the canvas by Adaptive Parallel with ``threshold``, or by the strategy ``draft``. Each step in
-       which it was unsure (search mode) is a decision: the canvas before it, the position, and its ``choices``
-       likeliest tokens. ``drafts`` are made in order: an "open" one defers end tokens (``defer_end``), a "plain" one
-       does not. They share the readings of equal canvases.
+    1. A draft fills the canvas by Adaptive Parallel with ``threshold``, or by the strategy ``draft``: an object, a
+       name, or a table such as {"strategy": "soar", "beam": 2}. It sets the metric; if it leaves its threshold open, it
+       takes ``threshold``.
+       Each step in which it was unsure (search mode) is a decision: the canvas before it, the position, and its
+       ``choices`` likeliest tokens. ``drafts`` are made in order: an "open" one defers end tokens (``defer_end``), a
+       "plain" one does not. They share the readings of equal canvases.
     2. If all decisions of a draft had a probability above ``skip``, it is the answer.
     3. Otherwise it is verified: its text, up to and with the first end token of each blank, is masked again in
        ``parts`` rows, row m having every position whose number is m modulo ``parts``. The score is the mean log
@@ -53,7 +56,7 @@ class Deliberate(Strategy):
     tries: int = 4
     skip: float | None = None
     drafts: Sequence[str] = KINDS
-    draft: Strategy | None = None
+    draft: Strategy | str | Mapping[str, Any] | None = None
     parts: int = 3
     choices: int = 3
     least: float = -5.0
@@ -62,6 +65,12 @@ class Deliberate(Strategy):
     metric: str = "probability"
 
     def __post_init__(self) -> None:
+        if self.draft is not None:
+            drafter = as_strategy(self.draft, "draft")
+            if self.metric not in (Strategy.metric, drafter.metric):
+                raise SettingsError(f"draft reads {drafter.metric!r}, but metric is {self.metric!r}; they must agree.")
+            object.__setattr__(self, "draft", drafter)
+            object.__setattr__(self, "metric", drafter.metric)
         super().__post_init__()
         checks.real_number("accept", self.accept, -math.inf, math.inf)
         checks.real_number("least", self.least, -math.inf, 0.0)
@@ -80,21 +89,27 @@ class Deliberate(Strategy):
             if kind not in KINDS:
                 raise UnknownName("kind of draft called", kind, KINDS)
         object.__setattr__(self, "drafts", kinds)
-        if self.draft is not None and not isinstance(self.draft, Strategy):
-            raise SettingsError(f"draft must be a strategy such as Soar(), not {self.draft!r}.")
+        if self._own_drafter is not None and "open" in kinds and not _can_defer(self._own_drafter):
+            name = type(self._own_drafter).__name__
+            raise SettingsError(f"{name} has no setting defer_end, so it makes no open drafts; give drafts='plain'.")
+
+    @property
+    def _own_drafter(self) -> Strategy | None:
+        assert self.draft is None or isinstance(self.draft, Strategy)
+        return self.draft
 
     def bound(self, thresholds: Mapping[str, float]) -> Self:
-        drafter = None if self.draft is None else self.draft.bound(thresholds)
-        return replace(super().bound(thresholds), draft=drafter)
+        own = super().bound(thresholds)
+        if self._own_drafter is None or own.threshold is None:
+            return own
+        return replace(own, draft=self._own_drafter.bound({**thresholds, own.metric: own.threshold}))
 
     def drafter(self, kind: str) -> Strategy:
         """The strategy that makes drafts of this kind."""
-        defer = kind == "open"
-        if self.draft is None:
+        defer, own = kind == "open", self._own_drafter
+        if own is None:
             return AdaptiveParallel(threshold=self.threshold, metric=self.metric, defer_end=defer)
-        if self.draft.defer_end == defer:
-            return self.draft
-        drafter: Strategy = replace(cast(Any, self.draft), defer_end=defer)
+        drafter: Strategy = own if own.defer_end == defer else replace(cast(Any, own), defer_end=defer)
         return drafter
 
     @property
@@ -107,3 +122,7 @@ class Deliberate(Strategy):
 
     def search(self, start: Start) -> Search:
         return Deliberation(self, start).run()
+
+
+def _can_defer(strategy: Strategy) -> bool:
+    return strategy.defer_end or "defer_end" in getattr(strategy, "__dataclass_fields__", {})

@@ -7,7 +7,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,9 +63,24 @@ class Decision:
         return start.commit(self.canvas, read, Proposal(np.array([self.pick]), "branch"), self.origin)
 
 
+class Spot(NamedTuple):
+    """A candidate of a dive: the number of the report that has it, and its place there."""
+
+    report: int
+    number: int
+
+
+class Reported(NamedTuple):
+    """What a drafter reported: candidates, where the trace has them, and what their origins count from."""
+
+    beam: Sequence[Candidate]
+    place: Place
+    after: Spot | None
+
+
 @dataclass(eq=False)
 class Dive:
-    """One way down: the canvas it starts from, its beams, and where the trace has them.
+    """One way down: the canvas it starts from, and what its drafter reported.
 
     ``log_p`` sums the log probabilities of the other tokens taken on the way to its start; a draft that took none has
     not ``branched``.
@@ -77,26 +92,50 @@ class Dive:
     place: Place
     log_p: float = 0.0
     branched: bool = False
-    beams: list[Sequence[Candidate]] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    reports: list[Reported] = field(default_factory=list)
 
-    @property
-    def end(self) -> Place:
-        return self.places[-1] if self.places else self.place
+    def after(self, place: Place | None) -> Spot | None:
+        """Which candidate the origins of a drafter's report count from; by default, the first of its last report.
 
-    def decisions(self, memory: dict[Key, Reading]) -> list[Decision]:
-        """The decisions on the way to the first candidate of the last beam, first to last."""
+        None is the start, which drafters know as the empty canvas.
+        """
+        if place is None:
+            return Spot(len(self.reports) - 1, 0) if self.reports else None
+        for number, one in enumerate(self.reports):
+            offset = place.first - one.place.first
+            if one.place.step == place.step and 0 <= offset < len(one.beam):
+                return Spot(number, offset)
+        return None
+
+    def place_of(self, spot: Spot | None) -> Place:
+        """Where the trace has it."""
+        if spot is None:
+            return self.place
+        place = self.reports[spot.report].place
+        return Place(place.step, place.first + spot.number)
+
+    def spot_of(self, text: Candidate) -> Spot | None:
+        """The last candidate with this canvas that the drafter has reported."""
+        for number in range(len(self.reports) - 1, -1, -1):
+            for place, candidate in enumerate(self.reports[number].beam):
+                if candidate is text or candidate.key == text.key:
+                    return Spot(number, place)
+        return None
+
+    def decisions(self, spot: Spot | None, memory: dict[Key, Reading]) -> list[Decision]:
+        """The decisions on the way to a candidate, first to last."""
         found: list[Decision] = []
-        child = self.beams[-1][0] if self.beams else self.start
-        for number in range(len(self.beams) - 1, -1, -1):
-            origin = child.last.origin
-            parent = self.beams[number - 1][origin] if number else self.start
-            place = self.places[number - 1] if number else self.place
-            if child.last.mode == "search":
-                reading = memory[canvas_key(parent)]
-                picks = np.flatnonzero(np.isin(reading.positions, child.last.positions))
-                found += [Decision(parent, place, origin, reading, int(pick)) for pick in picks[::-1]]
-            child = parent
+        while spot is not None:
+            report = self.reports[spot.report]
+            last = report.beam[spot.number].last
+            before = report.after
+            spot = None if before is None else Spot(before.report, before.number + last.origin)
+            parent = self.start if spot is None else self.reports[spot.report].beam[spot.number]
+            reading = memory.get(canvas_key(parent)) if last.mode == "search" else None
+            if reading is not None:
+                picks = np.flatnonzero(np.isin(reading.positions, last.positions))
+                place = self.place_of(before)
+                found += [Decision(parent, place, last.origin, reading, int(pick)) for pick in picks[::-1]]
         return found[::-1]
 
 
@@ -108,7 +147,7 @@ class Deliberation:
         self._memory: dict[Key, Reading] = {}
         self._asked: set[Key] = set()
         self._heap: list[tuple[float, int, Dive, Decision, int]] = []
-        self._order, self._dives = count(), count()
+        self._order, self._dives = count(), count(1)
         self._pushed: set[tuple[Key, int, int]] = set()
         self._scores: dict[Key, float] = {}
         self._best: tuple[Candidate, Dive, Place] | None = None
@@ -126,11 +165,13 @@ class Deliberation:
             if text is None:
                 break
             self._counts["drafts"] += 1
-            first = first or (text, dive, dive.end)
-            decisions = dive.decisions(self._memory)
+            spot = dive.spot_of(text)
+            place = dive.place_of(spot)
+            first = first or (text, dive, place)
+            decisions = dive.decisions(spot, self._memory)
             if settings.skip is not None and all(one.probability > settings.skip for one in decisions):
-                return self._answer((text, dive, dive.end))
-            yield from self._verified(dive, text, at_once=True)
+                return self._answer((text, dive, place))
+            yield from self._verified(dive, text, place, at_once=True)
             if self._accepted:
                 break
             self._push(dive, decisions)
@@ -176,8 +217,9 @@ class Deliberation:
         dive = Dive(number, parent.kind, canvas, place, log_p=-key, branched=True)
         text = yield from self._drafted(dive)
         if text is not None:
-            yield from self._verified(dive, text, at_once=False)
-            self._push(dive, dive.decisions(self._memory))
+            spot = dive.spot_of(text)
+            yield from self._verified(dive, text, dive.place_of(spot), at_once=False)
+            self._push(dive, dive.decisions(spot, self._memory))
 
     def _push(self, dive: Dive, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
@@ -195,10 +237,10 @@ class Deliberation:
     def _drafted(self, dive: Dive, first: bool = False) -> Asking:
         """The text at the bottom of a dive; None if the budget is spent, or a branch meets a canvas read before."""
 
-        def report(beam: Sequence[Candidate], ranks: Sequence[float], **_: Any) -> Place:
-            place = self._report(beam, ranks, dive.end, dive.number)
-            dive.beams.append(beam)
-            dive.places.append(place)
+        def report(beam: Sequence[Candidate], ranks: Sequence[float], after: Place | None = None, **_: Any) -> Place:
+            spot = dive.after(after)
+            place = self._report(beam, ranks, dive.place_of(spot), dive.number)
+            dive.reports.append(Reported(beam, place, spot))
             return place
 
         drafter = self.settings.drafter(dive.kind)
@@ -206,7 +248,7 @@ class Deliberation:
         try:
             asked = checked_questions(next(search))
             while True:
-                keys = [canvas_key(question.candidate) for question in asked]
+                keys = [question_key(question) for question in asked]
                 if dive.branched and all(key in self._asked for key in keys):
                     return None
                 missing = [question for question, key in zip(asked, keys, strict=True) if key not in self._memory]
@@ -222,20 +264,20 @@ class Deliberation:
         """Ask, with the choices that a decision needs, and remember what was read."""
         choices = self.settings.choices
         wanted = [replace(one.wanted, top=max(one.wanted.top, choices)) for one in questions]
-        self._asked.update(canvas_key(one.candidate) for one in questions)
+        self._asked.update(map(question_key, questions))
         self._spent += len(questions)
         readings = yield [replace(one, wanted=more) for one, more in zip(questions, wanted, strict=True)]
         for question, reading in zip(questions, readings, strict=True):
-            self._memory[canvas_key(question.candidate)] = reading
+            self._memory[question_key(question)] = reading
 
-    def _verified(self, dive: Dive, text: Candidate, at_once: bool) -> Asking:
+    def _verified(self, dive: Dive, text: Candidate, drafted: Place, at_once: bool) -> Asking:
         """Score a text, all rows at once, or row by row as long as it can still be better than the best."""
-        if text.key in self._scores:
-            return
         where = self._text_positions(text)
+        if text.key in self._scores or not where.size:
+            return  # a text without tokens has nothing to mask, and so no score
         rows = [where[part :: self.settings.parts] for part in range(min(self.settings.parts, where.size))]
         total = 0.0
-        for turn in [rows] if at_once and rows else [[row] for row in rows]:
+        for turn in [rows] if at_once else [[row] for row in rows]:
             if self._spent_up:
                 return
             self._spent += len(turn)
@@ -247,10 +289,10 @@ class Deliberation:
             if total / where.size <= self._score:
                 break
         self._counts["verifications"] += 1
-        score = total / where.size if where.size else -math.inf
+        score = total / where.size
         self._scores[text.key] = score
         judged = text.kept(0, "verified")
-        place = self._report([judged], [score], dive.end, dive.number, score)
+        place = self._report([judged], [score], drafted, dive.number, score)
         if self._best is None or score > self._score:
             self._best, self._score = (judged, dive, place), score
 
@@ -280,7 +322,7 @@ class Deliberation:
         score = self._scores.get(text.key)
         if text is not self._latest:
             text = text.kept(0)
-            self._report([text], [self._score if score is None else score], place, dive.number)
+            self._report([text], [self.settings.rank(text) if score is None else score], place, dive.number)
         details: dict[str, float] = {**self._counts}
         return Answer(text, details if score is None else {"score": score, **details})
 
@@ -288,6 +330,15 @@ class Deliberation:
 def canvas_key(candidate: Candidate) -> Key:
     """Equal for canvases of which the same is read: how often blanks may still expand counts, too."""
     return (*candidate.key, candidate.expansions.tobytes())
+
+
+def question_key(question: Question) -> Key:
+    """That of the canvas, if the question is about all that is open on it; others are told apart by what they ask."""
+    key = canvas_key(question.candidate)
+    if question.given is None and np.array_equal(question.positions, question.candidate.window()):
+        return key
+    given = b"" if question.given is None else question.given.tobytes()
+    return (*key, question.positions.tobytes(), given)
 
 
 def _resumed(lane: Asking, readings: Sequence[Reading] | None) -> list[tuple[Asking, Sequence[Question]]]:

@@ -13,7 +13,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class EntropyBound(Strategy):
-    """Commit the positions of least entropy, as many as keep their mutual information below ``gamma`` (EB-Sampler).
+    """Commit the positions of least entropy, up to a sum of ``gamma`` (EB-Sampler).
 
     Positions are taken by rising entropy H. The longest prefix with H_1 + ... + H_n - max H <= gamma is committed: this
     bounds what its tokens could tell about each other (Ben-Hamu et al., 2025).

@@ -13,7 +13,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Factor(Strategy):
-    """Commit the n surest positions, n as large as (n + 1)(1 - c_n) < ``factor`` allows (Fast-dLLM).
+    """Commit the n surest, for the largest n with (n + 1)(1 - c_n) < ``factor``.
 
     c_n is the n-th greatest probability. For a greater n each of the positions has to be surer, so that the product of
     their own choices is the choice of their joint distribution (Wu et al., 2025, theorem 1).

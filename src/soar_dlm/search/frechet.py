@@ -13,7 +13,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Frechet(Strategy):
-    """Commit the n surest positions, n as large as a lower bound of their joint probability allows (Fast-dLLM++).
+    """Commit the surest positions that are likely right together (Fast-dLLM++).
 
     However the positions depend on each other, all of them are right with a probability of at least
     c_1 + ... + c_n - (n - 1) (Fréchet). That bound, less the doubt 1 - c_n about the weakest, must exceed ``delta``.

@@ -14,7 +14,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class FreeDave(Strategy):
-    """Greedy, token for token, in fewer steps: draft several commits at once, keep those greedy would make (FreeDave).
+    """Greedy, token for token, in fewer steps and more rows (FreeDave).
 
     1. From one reading, ``drafts`` canvases are made: the surest position committed, the two surest, and so on.
     2. All of them are read in one forward. The first is greedy's own next canvas. If greedy, by what was read of it,

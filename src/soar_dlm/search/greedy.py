@@ -7,7 +7,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """Commit the ``tokens_per_step`` most confident positions, one candidate only (eq. 4 and 5)."""
+    """Commit the ``tokens_per_step`` most confident positions (eq. 4 and 5)."""
 
     tokens_per_step: int = 1
     metric: str = "probability"

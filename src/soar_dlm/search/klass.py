@@ -15,7 +15,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Klass(Strategy):
-    """Commit every position that is sure and whose distribution has stopped moving (KLASS).
+    """Commit what is sure and has stopped changing from step to step (KLASS).
 
     Ready are the positions with a probability above ``sure`` and a Kullback-Leibler divergence from the step before
     below ``divergence``, in ``history`` steps in a row. All of them are committed; if there is none, the

@@ -14,7 +14,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Lopa(Strategy):
-    """Look ahead along several orders and keep the one that leaves the model surest (LoPA).
+    """Look ahead along several orders, keep what leaves the model surest (LoPA).
 
     1. The anchor commits all positions with a probability above ``threshold``, or the surest one.
     2. ``branches`` others commit one more position each: the first, second, ... surest of the rest.

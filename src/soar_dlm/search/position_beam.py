@@ -7,7 +7,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class PositionBeam(Strategy):
-    """Keep the ``beam`` best unmasking orders, ``tokens_per_step`` positions at a time (section 3.2)."""
+    """Keep the ``beam`` best orders, ``tokens_per_step`` positions at a time (section 3.2)."""
 
     beam: int = 2
     tokens_per_step: int = 1

@@ -9,7 +9,7 @@ from soar_dlm.search.strategy import Strategy
 
 @dataclass(frozen=True)
 class Soar(Strategy):
-    """Search or Accelerate (Algorithm 1): beam search while unsure, parallel commits and one candidate when sure.
+    """Search or Accelerate: a beam while unsure, parallel when sure (Algorithm 1).
 
     ``threshold=None`` takes the paper's value for the model and metric. ``released`` follows the authors' released
     code for "llada" or "dream" where it departs from the paper.

@@ -35,7 +35,8 @@ class Start:
     ) -> Generator[Sequence[Question], Sequence[Reading], list[Reading | None]]:
         """Ask about every candidate that has something to fill: its reading, or None for a full one."""
         asked = self.questions(beam, wanted)
-        answers = iter((yield [question for question in asked if question is not None]))
+        questions = [question for question in asked if question is not None]
+        answers = iter((yield questions) if questions else ())
         return [None if question is None else next(answers) for question in asked]
 
     def read_one(
