@@ -139,6 +139,14 @@ class Dive:
         return found[::-1]
 
 
+class Found(NamedTuple):
+    """A text, the number of the dive it is from, and where the trace has it."""
+
+    text: Candidate
+    dive: int
+    place: Place
+
+
 class Deliberation:
     """The state of one request's search; ``start`` is its canvas, ``settings`` the strategy."""
 
@@ -146,11 +154,11 @@ class Deliberation:
         self.settings, self.start = settings, start
         self._memory: dict[Key, Reading] = {}
         self._asked: set[Key] = set()
-        self._heap: list[tuple[float, int, Dive, Decision, int]] = []
+        self._heap: list[tuple[float, int, str, Decision, int]] = []
         self._order, self._dives = count(), count(1)
         self._pushed: set[tuple[Key, int, int]] = set()
         self._scores: dict[Key, float] = {}
-        self._best: tuple[Candidate, Dive, Place] | None = None
+        self._best: Found | None = None
         self._latest: Candidate | None = None
         self._score = -math.inf
         self._counts = {"drafts": 0, "branches": 0, "verifications": 0}
@@ -158,7 +166,7 @@ class Deliberation:
 
     def run(self) -> Search:
         settings = self.settings
-        first: tuple[Candidate, Dive, Place] | None = None
+        first: Found | None = None
         for kind in settings.drafts:
             dive = Dive(next(self._dives), kind, self.start.candidate, Place(0, 0))
             text = yield from self._drafted(dive, first=first is None)
@@ -167,10 +175,11 @@ class Deliberation:
             self._counts["drafts"] += 1
             spot = dive.spot_of(text)
             place = dive.place_of(spot)
-            first = first or (text, dive, place)
+            found = Found(text, dive.number, place)
+            first = first or found
             decisions = dive.decisions(spot, self._memory)
             if settings.skip is not None and all(one.probability > settings.skip for one in decisions):
-                return self._answer((text, dive, place))
+                return self._answer(found)
             yield from self._verified(dive, text, place, at_once=True)
             if self._accepted:
                 break
@@ -209,12 +218,12 @@ class Deliberation:
 
     def _followed(self) -> Asking:
         """Take the likeliest branch down to a text and verify it."""
-        key, _, parent, decision, choice = heapq.heappop(self._heap)
+        key, _, kind, decision, choice = heapq.heappop(self._heap)
         self._counts["branches"] += 1
         canvas = decision.with_other(choice, self.start)
         number = next(self._dives)
         place = self._report([canvas], [-key], decision.place, number)
-        dive = Dive(number, parent.kind, canvas, place, log_p=-key, branched=True)
+        dive = Dive(number, kind, canvas, place, log_p=-key, branched=True)
         text = yield from self._drafted(dive)
         if text is not None:
             spot = dive.spot_of(text)
@@ -224,15 +233,10 @@ class Deliberation:
     def _push(self, dive: Dive, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             for choice, log_p in decision.others():
-                assert decision.reading.top_tokens is not None
-                where, token = (
-                    decision.reading.positions[decision.pick],
-                    decision.reading.top_tokens[decision.pick, choice],
-                )
-                name = (canvas_key(decision.canvas), int(where), int(token))
+                name = (canvas_key(decision.canvas), decision.pick, choice)
                 if log_p > self.settings.least and name not in self._pushed:
                     self._pushed.add(name)
-                    heapq.heappush(self._heap, (-(dive.log_p + log_p), next(self._order), dive, decision, choice))
+                    heapq.heappush(self._heap, (-(dive.log_p + log_p), next(self._order), dive.kind, decision, choice))
 
     def _drafted(self, dive: Dive, first: bool = False) -> Asking:
         """The text at the bottom of a dive; None if the budget is spent, or a branch meets a canvas read before."""
@@ -294,7 +298,7 @@ class Deliberation:
         judged = text.kept(0, "verified")
         place = self._report([judged], [score], drafted, dive.number, score)
         if self._best is None or score > self._score:
-            self._best, self._score = (judged, dive, place), score
+            self._best, self._score = Found(judged, dive.number, place), score
 
     def _text_positions(self, text: Candidate) -> Ints:
         """The positions of each blank up to and with its first end token."""
@@ -316,13 +320,13 @@ class Deliberation:
         self._latest = candidates[0]
         return self.start.report(candidates, ranks, after=after, dive=dive, verdict=verdict)
 
-    def _answer(self, found: tuple[Candidate, Dive, Place]) -> Answer:
+    def _answer(self, found: Found) -> Answer:
         """The answer, which is put at the end of the trace if that is somewhere else."""
         text, dive, place = found
         score = self._scores.get(text.key)
         if text is not self._latest:
             text = text.kept(0)
-            self._report([text], [self.settings.rank(text) if score is None else score], place, dive.number)
+            self._report([text], [self.settings.rank(text) if score is None else score], place, dive)
         details: dict[str, float] = {**self._counts}
         return Answer(text, details if score is None else {"score": score, **details})
 
