@@ -85,9 +85,11 @@ def stages_of(text: str | None, some: bool) -> list[str]:
     return found
 
 
-def write_report(output: Path, docs: Path) -> str:
-    """The page, the figures and the data of all tasks that have results; what is left out goes to stderr."""
-    (docs / "figures").mkdir(parents=True, exist_ok=True)
+def write_report(output: Path, docs: Path) -> str | None:
+    """The page, the figures and the data of all tasks that have results; None without any.
+
+    What is left out goes to stderr.
+    """
     with locked(report_lock(output)):
         results, notes = save_all(output, list(CONTESTS))
         shown = []
@@ -99,7 +101,8 @@ def write_report(output: Path, docs: Path) -> str:
         for note in notes:
             print(f"arena: {note}", file=sys.stderr)
         if not shown:
-            raise SettingsError(f"There are no test results in {output} yet; run the arena without --show.")
+            return None
+        (docs / "figures").mkdir(parents=True, exist_ok=True)
         for result in shown:
             pareto.draw(result, docs / "figures" / report.figure_name(result.task))
         text = report.markdown(shown)
@@ -142,7 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in () if given.show else tasks:
             decode(name, given, strategies[name], wanted)
         if given.show or TEST in wanted or TIMING in wanted:
-            print(write_report(given.output, given.docs))
+            page = write_report(given.output, given.docs)
+            if page is not None:
+                print(page)
+            elif given.show:
+                raise SettingsError(f"There are no test results in {given.output} yet; run the arena without --show.")
     except SoarError as error:
         raise SystemExit(f"arena: {error}") from error
 

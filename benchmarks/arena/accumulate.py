@@ -59,17 +59,7 @@ def known(output: Path, task: str) -> tuple[TaskResult, list[str]]:
     """All that is known of a task, and what folders hold that is left out."""
     file = compact_file(output, task)
     old = read_result(file) if file.exists() else TaskResult(task, {}, {})
-    notes: list[str] = []
-    validations: dict[str, Validation] = {}
-    order = [grid.strategy for grid in grids(contest(task))]
-    for strategy in dict.fromkeys([*order, *old.strategies]):
-        folder = _read(strategy_folder(output, task, VALIDATION, strategy))
-        if folder is not None and folder.complete:
-            validations[strategy] = Validation.of(folder)
-        elif strategy in old.strategies:
-            validations[strategy] = old.strategies[strategy].validation
-        elif folder is not None:
-            notes.append(f"{task}: {strategy} is left out: its validation has not finished.")
+    validations, notes = _validations(output, old)
     choice = _choices(validations)
     strategies = {}
     for strategy, validation in validations.items():
@@ -91,6 +81,22 @@ def known(output: Path, task: str) -> tuple[TaskResult, list[str]]:
             timing[rows] = run
         notes += [f"{task}: the timing run with batches of {rows} {reason}" for reason in left_out]
     return TaskResult(task, strategies, timing), notes
+
+
+def _validations(output: Path, old: TaskResult) -> tuple[dict[str, Validation], list[str]]:
+    """The validation of each strategy, in the order of tables, and what has not finished."""
+    found: dict[str, Validation] = {}
+    notes = []
+    order = [grid.strategy for grid in grids(contest(old.task))]
+    for strategy in dict.fromkeys([*order, *old.strategies]):
+        folder = _read(strategy_folder(output, old.task, VALIDATION, strategy))
+        if folder is not None and folder.complete:
+            found[strategy] = Validation.of(folder)
+        elif strategy in old.strategies:
+            found[strategy] = old.strategies[strategy].validation
+        elif folder is not None:
+            notes.append(f"{old.task}: {strategy} is left out: its validation has not finished.")
+    return found, notes
 
 
 def _read(folder: Path) -> Results | None:
