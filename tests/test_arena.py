@@ -575,7 +575,7 @@ def test_the_table_has_a_cell_for_every_column() -> None:
     assert {row.count("|") for row in wide} == {len(report.HEAD) + len(report.MORE) + 1}
 
 
-def test_times_are_compared_on_the_same_machine_only() -> None:
+def test_times_are_compared_on_the_same_machine_only(tmp_path: Path) -> None:
     one = crafted()
     runs = one.runs
     elsewhere = replace(ORIGIN, machine={"cpu": "another", "cores": 2})
@@ -600,6 +600,8 @@ def test_times_are_compared_on_the_same_machine_only() -> None:
     forwards, seconds = pareto.points_of(other)
     assert [point.name for point in forwards] == list(other.test)
     assert {parts_of(point.name)[0] for point in seconds} == {"Greedy", DELIBERATE}
+    pareto.draw(other, tmp_path / "figure.svg")
+    assert "seconds per problem (a processor)" in (tmp_path / "figure.svg").read_text()
 
 
 def test_what_has_not_finished_is_in_the_table_only() -> None:
