@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from benchmarks.arena import __main__ as command
-from benchmarks.arena import pareto, report, stages
+from benchmarks.arena import accumulate, pareto, report
+from benchmarks.arena.accumulate import ROWS, known, save, timed_methods
 from benchmarks.arena.choice import Trial, chosen
+from benchmarks.arena.compact import (
+    Origin,
+    Run,
+    Standing,
+    TaskResult,
+    Validation,
+    choice_of,
+    entering,
+    read_result,
+    write_result,
+)
 from benchmarks.arena.entrants import (
     BASELINE,
     CONTESTS,
@@ -26,7 +40,10 @@ from benchmarks.arena.entrants import (
     grids,
     parts_of,
 )
-from benchmarks.arena.tallies import Tally, TaskResult, choice_of, read_result, tallies, write_result
+from benchmarks.arena.files import locked
+from benchmarks.arena.places import TEST, VALIDATION, compact_file, report_lock, strategy_folder
+from benchmarks.arena.stages import Bout, Counts
+from benchmarks.arena.tallies import Tally, tallies
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +63,6 @@ from soar_dlm.tasks.task import Task
 from tests.closeness import about
 
 DOCS = Path(__file__).parent.parent / "docs"
-COMMITTED = [task for task in CONTESTS if stages.compact_file(DOCS / "results" / "arena", task).exists()]
 
 
 class Letters(Task):
@@ -152,44 +168,71 @@ def test_tallies_say_what_records_say(random_llada: LM) -> None:
         assert whole.seconds == pytest.approx(expected[name].seconds, abs=1e-3)
 
 
+COUNTS = Counts(validation=4, test=6, timing=2, chunk=3)
+NAMES = [grid.strategy for grid in GRIDS]
+
+
+def bout(output: Path, grids: Sequence[Grid] = GRIDS, counts: Counts = COUNTS, again: bool = False) -> Bout:
+    """A contest in nonsense."""
+    return Bout(load("random-llada", device="cpu"), Letters(), grids, output, counts, again)
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of a tiny run of all stages."""
-    output, task = tmp_path_factory.mktemp("arena"), Letters()
-    lm = load("random-llada", device="cpu")
-    stages.run_validation(lm, task, GRIDS, 4, 4, output)
-    stages.run_test(lm, task, GRIDS, 6, 3, output)
-    for rows in stages.ROWS:
-        stages.run_timing(load("random-llada", engine=EngineSettings(max_rows=rows)), task, GRIDS, 2, output)
+    """The output of a tiny run of all stages; not to be changed."""
+    output = tmp_path_factory.mktemp("arena")
+    whole = bout(output)
+    whole.validate(NAMES)
+    whole.test(NAMES)
+    for rows in ROWS:
+        replace(whole, lm=load("random-llada", engine=EngineSettings(max_rows=rows))).time()
     return output
 
 
+@pytest.fixture
+def copy(ran: Path, tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    shutil.copytree(ran, tmp_path / "arena")
+    return tmp_path / "arena"
+
+
 def result_in(output: Path) -> TaskResult:
-    result = stages.result_of(output, "mini-code")
+    result, _ = known(output, "mini-code")[0].comparable()
     assert result is not None
     return result
 
 
+def solved(result: TaskResult) -> dict[str, str]:
+    return {name: tally.solved for name, tally in result.test.items()}
+
+
+def cut(folder: Path, lines: int) -> None:
+    """Leave that many records of a run, as if it had been killed after them."""
+    results = folder / RESULTS
+    results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:lines]))
+
+
 def test_what_entered_is_what_the_validation_results_choose(ran: Path) -> None:
     result = result_in(ran)
-    names = [f"{strategy}: {setting}" for strategy, settings in result.choice.items() for setting in settings]
-    assert sorted(result.test) == sorted(names)
+    names = [name for strategy, own in result.choice.items() for name in entering(strategy, own)]
+    assert list(result.test) == names
     assert next(iter(result.test)) == BASELINE
-    assert {strategy: len(own) for strategy, own in result.trials.items()} == {
-        grid.strategy: len(grid.points) for grid in GRIDS
+    assert {name: list(own.validation.trials) for name, own in result.strategies.items()} == {
+        grid.strategy: [entrant.setting for entrant in grid.entrants] for grid in GRIDS
     }
-    assert (result.validation, result.problems) == (4, 6)
-    assert result.trials["Greedy"]["n=1"].forwards >= result.trials["Greedy"]["n=3"].forwards
+    assert (result.validation, result.baseline.done) == (4, 6)
+    trials = result.strategies["Greedy"].validation.trials
+    assert trials["n=1"].forwards >= trials["n=3"].forwards
 
 
 def test_the_timing_runs_have_greedy_soar_and_two_settings_of_deliberate(ran: Path) -> None:
     result = result_in(ran)
     assert list(result.timing) == [16, 1]
-    for own in result.timing.values():
-        assert next(iter(own)) == BASELINE
-        assert {parts_of(name)[0] for name in own} <= {"Greedy", "Adaptive Parallel", SOAR_2, DELIBERATE}
-        assert f"{DELIBERATE}: {next(iter(result.choice[DELIBERATE]))}" in own
-        assert all(len(tally.solved) == 2 and tally.seconds > 0 for tally in own.values())
+    for run in result.timing.values():
+        assert next(iter(run.tallies)) == BASELINE
+        assert {parts_of(name)[0] for name in run.tallies} <= {"Greedy", "Adaptive Parallel", SOAR_2, DELIBERATE}
+        assert f"{DELIBERATE}: {next(iter(result.choice[DELIBERATE]))}" in run.tallies
+        assert all(len(tally.solved) == 2 and tally.seconds > 0 for tally in run.tallies.values())
 
 
 def test_the_quickest_and_the_careful_settings_are_timed() -> None:
@@ -198,59 +241,246 @@ def test_the_quickest_and_the_careful_settings_are_timed() -> None:
         SOAR_2: {"a": ("fast",), "b": ("careful", "free")},
         DELIBERATE: {"q": ("middle",), "c": ("careful",), "f": ("free",)},
     }
-    assert stages.timed_methods(choice) == [BASELINE, f"{SOAR_2}: b", f"{DELIBERATE}: q", f"{DELIBERATE}: c"]
+    assert timed_methods(choice) == [BASELINE, f"{SOAR_2}: b", f"{DELIBERATE}: q", f"{DELIBERATE}: c"]
 
 
 def test_a_compact_file_holds_all_of_it(ran: Path, tmp_path: Path) -> None:
-    result, file = result_in(ran), stages.compact_file(tmp_path, "mini-code")
+    result, file = result_in(ran), compact_file(tmp_path, "mini-code")
     write_result(result, file)
-    assert stages.result_of(tmp_path, "mini-code") == about(result)
+    assert result_in(tmp_path) == about(result)
     assert command.data([read_result(file)]) == command.data([result])
     assert report.markdown([read_result(file)]) == report.markdown([result])
 
 
-def test_an_unfinished_test_run_is_reported_as_far_as_it_goes(ran: Path, tmp_path: Path) -> None:
-    for source in sorted(ran.rglob("*.json*")):
-        copy = tmp_path / source.relative_to(ran)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(source.read_bytes())
-    results = stages.folder_of(tmp_path, "mini-code", stages.TEST) / RESULTS
-    lines = results.read_bytes().splitlines(keepends=True)
-    results.write_bytes(b"".join(lines[:-1]))
-    assert result_in(tmp_path).problems == 3
-    assert "3 of 6 test problems" in report.markdown([result_in(tmp_path)])
-    results.write_bytes(lines[0])
-    assert stages.result_of(tmp_path, "mini-code") is None
-    write_result(result_in(ran), stages.compact_file(tmp_path, "mini-code"))
-    assert result_in(tmp_path).problems == 6, "until there is a whole chunk, the compact file counts"
-    stages.run_test(load("random-llada", device="cpu"), Letters(), GRIDS, 6, 3, tmp_path)
-    assert {name: tally.solved for name, tally in result_in(tmp_path).test.items()} == {
-        name: tally.solved for name, tally in result_in(ran).test.items()
+def test_every_strategy_is_saved_as_soon_as_it_is_done(ran: Path) -> None:
+    assert read_result(compact_file(ran, "mini-code")) == about(known(ran, "mini-code")[0])
+
+
+# One strategy after the other
+
+
+def test_two_processes_one_after_the_other_have_what_one_would_have(ran: Path, tmp_path: Path) -> None:
+    """The second has its strategies in another order, and begins before greedy and the first are tested."""
+    bout(tmp_path).validate([SOAR_2, "Greedy"])
+    bout(tmp_path).validate([DELIBERATE])
+    bout(tmp_path).test([DELIBERATE])
+    found, notes = known(tmp_path, "mini-code")[0].comparable()
+    assert (found, notes) == (None, ["mini-code is left out: greedy is not tested yet."])
+    bout(tmp_path).test(["Greedy"])
+    found, notes = known(tmp_path, "mini-code")[0].comparable()
+    assert found is not None
+    assert list(found.runs) == ["Greedy", DELIBERATE]
+    assert notes == [f"mini-code: {SOAR_2} is left out: it is not tested yet."]
+    bout(tmp_path).test([SOAR_2])
+    all_but_one = {name: text for name, text in solved(result_in(ran)).items() if parts_of(name)[0] != NAMES[1]}
+    assert solved(result_in(tmp_path)) == all_but_one, "in the order of tables"
+
+
+def test_a_new_day_goes_on_from_the_compact_file(ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bout(tmp_path).validate(NAMES)
+    bout(tmp_path).test(["Greedy"])
+    shutil.rmtree(tmp_path / "results")
+    capsys.readouterr()
+    bout(tmp_path).validate(NAMES)
+    bout(tmp_path).test(NAMES)
+    said = capsys.readouterr().err
+    assert said.count("validation, ") == said.count("done before") - 1 == len(NAMES)
+    assert "mini-code, test, Greedy: done before, by the compact file" in said
+    assert not strategy_folder(tmp_path, "mini-code", TEST, "Greedy").exists()
+    assert solved(result_in(tmp_path)) == solved(result_in(ran))
+    shutil.rmtree(tmp_path / "results")
+    assert solved(result_in(tmp_path)) == solved(result_in(ran))
+
+
+def test_again_decodes_what_is_known(copy: Path) -> None:
+    before = result_in(copy)
+    shutil.rmtree(copy / "results")
+    bout(copy, again=True).test([SOAR_2])
+    assert [path.name for path in (copy / "results" / "mini-code.test").iterdir()] == ["soar-k-2"]
+    assert solved(result_in(copy)) == solved(before)
+    assert result_in(copy).timing == about(before.timing)
+
+
+def test_a_finished_folder_replaces_what_the_compact_file_says_of_the_strategy(copy: Path) -> None:
+    file = compact_file(copy, "mini-code")
+    result = read_result(file)
+    wrong = {name: claimed(one, "1" * 6) for name, one in result.strategies.items()}
+    write_result(replace(result, strategies=wrong), file)
+    shutil.rmtree(strategy_folder(copy, "mini-code", TEST, SOAR_2))
+    save(copy, "mini-code")
+    found = solved(read_result(file))
+    assert {text for name, text in found.items() if parts_of(name)[0] == SOAR_2} == {"1" * 6}, "has no folder"
+    others = [name for name in found if parts_of(name)[0] != SOAR_2]
+    assert [found[name] for name in others] == [result.test[name].solved for name in others]
+
+
+def claimed(standing: Standing, answers: str) -> Standing:
+    """The standing as if the strategy had solved these test problems."""
+    assert standing.test is not None
+    wrong = {name: replace(tally, solved=answers) for name, tally in standing.test.tallies.items()}
+    return replace(standing, test=replace(standing.test, tallies=wrong))
+
+
+def test_another_grid_is_validated_anew_and_drops_the_old_test(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = result_in(copy)
+    shutil.rmtree(copy / "results")
+    other = [GRIDS[0], replace(GRIDS[1], points=[AdaptiveParallel(0.7), AdaptiveParallel(0.02)]), *GRIDS[2:]]
+    with pytest.raises(
+        SettingsError, match=r"validated on mini-code with other settings \(methods\)\. Use those, or run"
+    ):
+        bout(copy, other).test(NAMES)
+    bout(copy, other).validate(NAMES)
+    said = capsys.readouterr().err
+    assert said.count("done before") == len(NAMES) - 1
+    assert f"validation, {NAMES[1]}: the compact file has other settings (methods); decoded anew" in said
+    result, notes = read_result(compact_file(copy, "mini-code")), known(copy, "mini-code")[1]
+    assert list(result.strategies[NAMES[1]].validation.trials) == ["tau=0.7", "tau=0.02"]
+    assert result.strategies[NAMES[1]].test is None
+    assert notes == [], "it is gone from the compact file as well"
+    bout(copy, other).test(NAMES)
+    found = result_in(copy)
+    now = solved(found)
+    assert [name for name in now if parts_of(name)[0] == NAMES[1]] == entering(NAMES[1], found.choice[NAMES[1]])
+    assert {name: text for name, text in now.items() if parts_of(name)[0] != NAMES[1]} == {
+        name: text for name, text in solved(before).items() if parts_of(name)[0] != NAMES[1]
     }
 
 
-def test_nothing_is_chosen_before_validation_has_finished(random_llada: LM, tmp_path: Path) -> None:
-    task = Letters()
-    with pytest.raises(SettingsError, match="no validation results yet"):
-        stages.run_test(random_llada, task, GRIDS, 2, 2, tmp_path)
-    stages.run_validation(random_llada, task, GRIDS[:1], 2, 1, tmp_path)
-    with pytest.raises(SettingsError, match="Adaptive Parallel, SOAR, K=2, Deliberate: not validated"):
-        stages.run_test(random_llada, task, GRIDS, 2, 2, tmp_path)
-    results = next(stages.folder_of(tmp_path, task.name, stages.VALIDATION).rglob(RESULTS))
-    results.write_bytes(results.read_bytes()[:-1])
-    with pytest.raises(SettingsError, match="has not finished"):
-        stages.run_test(random_llada, task, GRIDS[:1], 2, 2, tmp_path)
+def test_a_setting_that_names_do_not_show_is_another_grid_too(copy: Path) -> None:
+    shutil.rmtree(copy / "results")
+    other = [*GRIDS[:3], replace(GRIDS[3], points=[Deliberate(tau, tries=2) for tau in (0.01, 0.02)])]
+    assert [one.name for one in other[3].entrants] == [one.name for one in GRIDS[3].entrants]
+    bout(copy, other).validate([DELIBERATE])
+    assert read_result(compact_file(copy, "mini-code")).strategies[DELIBERATE].test is None
 
 
-def test_another_grid_for_one_strategy_is_refused_with_what_to_do(random_llada: LM, tmp_path: Path) -> None:
-    task = Letters()
-    stages.run_validation(random_llada, task, GRIDS[:2], 2, 2, tmp_path)
+def test_a_folder_of_another_grid_is_refused_with_what_to_do(copy: Path) -> None:
     other = [GRIDS[0], replace(GRIDS[1], points=[AdaptiveParallel(0.7)])]
-    with pytest.raises(SettingsError, match=r"no longer in the grid. Remove the results of the strategy"):
-        stages.run_test(random_llada, task, other, 2, 2, tmp_path)
+    with pytest.raises(SettingsError, match=r"Use those, or remove .*adaptive-parallel and run --stages validation"):
+        bout(copy, other).test(NAMES[:2])
+    with pytest.raises(SettingsError, match=r"adaptive-parallel has results of other settings \(methods\)"):
+        bout(copy, other).validate(NAMES[:2])
+
+
+def test_other_validation_problems_do_not_count(copy: Path) -> None:
+    shutil.rmtree(copy / "results")
+    more = replace(COUNTS, validation=5)
+    with pytest.raises(SettingsError, match=r"other settings \(problems, problems_sha256\)"):
+        bout(copy, counts=more).test(NAMES)
+    bout(copy, counts=more).validate(["Greedy"])
+    with pytest.raises(SettingsError, match=f"{NAMES[1]}: validated"):
+        bout(copy, counts=more).test(NAMES)
+    found, notes = known(copy, "mini-code")[0].comparable()
+    assert found is not None
+    assert list(found.runs) == ["Greedy"]
+    expected = "it was validated with other settings than greedy (problems, problems_sha256)"
+    assert notes == [f"mini-code: {name} is left out: {expected}." for name in NAMES[1:]]
+
+
+def test_other_test_problems_are_not_compared(copy: Path) -> None:
+    shutil.rmtree(copy / "results")
+    bout(copy, counts=replace(COUNTS, test=5)).test([SOAR_2])
+    found, notes = known(copy, "mini-code")[0].comparable()
+    assert found is not None
+    assert SOAR_2 not in found.runs
+    assert notes == [
+        f"mini-code: {SOAR_2} is left out: it was tested with other settings than greedy (problems, problems_sha256)."
+    ]
+
+
+def test_an_unfinished_test_counts_only_if_nothing_else_is_known(copy: Path) -> None:
+    whole, folder = result_in(copy), strategy_folder(copy, "mini-code", TEST, SOAR_2)
+    settings, file = len(whole.runs[SOAR_2].tallies), compact_file(copy, "mini-code")
+    cut(folder, 3 * settings + 1)
+    result, notes = known(copy, "mini-code")
+    assert solved(result) == solved(whole)
+    assert notes == [f"mini-code: the test of {SOAR_2} has not finished (3 of 6 problems); earlier results count."]
+    untested = {**result.strategies, SOAR_2: replace(result.strategies[SOAR_2], test=None)}
+    write_result(replace(result, strategies=untested), file)
+    part, notes = known(copy, "mini-code")
+    assert notes == []
+    assert {name: run.done for name, run in part.unfinished.items()} == {SOAR_2: 3}
+    assert solved(part) == {name: text[:3] if SOAR_2 in name else text for name, text in solved(whole).items()}
+    save(copy, "mini-code")
+    cut(folder, 1)
+    assert solved(known(copy, "mini-code")[0]) == solved(part), "more problems count more"
+    write_result(replace(result, strategies=untested), file)
+    assert known(copy, "mini-code")[1] == [f"mini-code: the test of {SOAR_2} has just begun; it is left out."]
+    bout(copy).test([SOAR_2])
+    assert solved(result_in(copy)) == solved(whole), "resumed"
+
+
+def test_an_unfinished_test_of_greedy_is_reported_as_far_as_it_goes(copy: Path) -> None:
+    cut(strategy_folder(copy, "mini-code", TEST, "Greedy"), 3 * 3 + 2)
+    compact_file(copy, "mini-code").unlink()
+    result = result_in(copy)
+    assert "3 of 6 test problems" in report.markdown([result])
+    assert result.speed_up(f"{DELIBERATE}: {next(iter(result.choice[DELIBERATE]))}") is None
+    gained = result.against(f"{SOAR_2}: {next(iter(result.choice[SOAR_2]))}", BASELINE)
+    assert gained.gained + gained.lost <= 3
+
+
+def test_nothing_is_chosen_before_validation_has_finished(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Greedy, Adaptive Parallel: not validated on mini-code yet"):
+        bout(tmp_path).test(["Adaptive Parallel"])
+    bout(tmp_path).validate(["Greedy"])
+    with pytest.raises(SettingsError, match=r"SOAR, K=2, Deliberate: not .* --strategies soar-k-2,deliberate\."):
+        bout(tmp_path).test([SOAR_2, DELIBERATE])
+    compact_file(tmp_path, "mini-code").unlink()
+    cut(strategy_folder(tmp_path, "mini-code", VALIDATION, "Greedy"), 3)
+    assert known(tmp_path, "mini-code")[1] == ["mini-code: Greedy is left out: its validation has not finished."]
+    with pytest.raises(SettingsError, match="Greedy: not validated"):
+        bout(tmp_path).test(["Greedy"])
+
+
+def test_a_strategy_is_decoded_by_one_process_at_a_time(tmp_path: Path) -> None:
+    folder = strategy_folder(tmp_path, "mini-code", VALIDATION, "Greedy")
+    with locked(folder / "lock"), pytest.raises(SettingsError, match="Another process is at mini-code, validation, Gr"):
+        bout(tmp_path).validate(["Greedy"])
+    bout(tmp_path).validate(["Greedy"])
+
+
+def test_whoever_reports_holds_the_lock_from_reading_to_writing(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a process would write over what another has added since it read the file."""
+    shutil.copytree(ran, tmp_path / "out")
+    held: list[str] = []
+
+    def watched(name: str) -> None:
+        original = getattr(accumulate, name)
+
+        def call(*arguments: object) -> object:
+            with pytest.raises(SettingsError, match="held"), locked(report_lock(tmp_path / "out"), "held"):
+                pass
+            held.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(accumulate, name, call)
+
+    watched("read_result")
+    watched("write_result")
+    save(tmp_path / "out", "mini-code")
+    command.write_report(tmp_path / "out", tmp_path / "docs")
+    assert held == ["read_result", "write_result"] * 2
 
 
 # The page
+
+
+ORIGIN = Origin(
+    settings={
+        "task": "mini-code",
+        "model": "m",
+        "dtype": "d",
+        "threads": 1,
+        "versions": {"torch": "2.9"},
+        "canvas": 44,
+        "problems": 100,
+    },
+    machine={"cpu": "a processor", "cores": 2},
+    library=[],
+)
 
 
 def crafted(soar: str = "1" * 60 + "0" * 40, deliberate: str = "1" * 80 + "0" * 20) -> TaskResult:
@@ -273,11 +503,18 @@ def crafted(soar: str = "1" * 60 + "0" * 40, deliberate: str = "1" * 80 + "0" * 
         f"{DELIBERATE}: tau=0.9": Tally("0" * 30 + "1" * 70, 4000, 2500, 2000, 8.0),
         f"{DELIBERATE}: tau=0.99": Tally(deliberate, 4000, 3200, 2500, 9.5),
     }
-    versions = {"torch": "2.9"}
-    settings = {"task": "mini-code", "model": "m", "dtype": "d", "threads": 1, "versions": versions, "canvas": 44}
-    timing = {16: {BASELINE: Tally("1", 40, 40, 40, 0.5), f"{DELIBERATE}: tau=0.9": Tally("1", 40, 20, 18, 0.3)}}
-    machine = {"cpu": "a processor", "cores": 2}
-    return TaskResult({**settings, "problems": 100}, machine, [], 100, trials, test, timing)
+    standings = {}
+    for strategy, own in trials.items():
+        run = Run(ORIGIN, {name: tally for name, tally in test.items() if parts_of(name)[0] == strategy})
+        standings[strategy] = Standing(Validation(ORIGIN, own), run)
+    timed = {BASELINE: Tally("1", 40, 40, 40, 0.5), f"{DELIBERATE}: tau=0.9": Tally("1", 40, 20, 18, 0.3)}
+    timing = {16: Run(replace(ORIGIN, settings={**ORIGIN.settings, "problems": 1}), timed)}
+    return TaskResult("mini-code", standings, timing)
+
+
+def with_test(result: TaskResult, strategy: str, run: Run) -> TaskResult:
+    """The result with another test of a strategy."""
+    return replace(result, strategies={**result.strategies, strategy: replace(result.strategies[strategy], test=run)})
 
 
 def test_the_page_shows_what_the_tallies_say() -> None:
@@ -307,8 +544,9 @@ def test_in_short_there_is_the_careful_setting_of_each_strategy() -> None:
 
 def test_greedy_in_short_is_the_one_forwards_are_measured_by() -> None:
     result = crafted()
-    better = {**result.trials, "Greedy": {**result.trials["Greedy"], "n=2": Trial(90, 2000)}}
-    other = replace(result, trials=better)
+    greedy = result.strategies["Greedy"]
+    better = replace(greedy.validation, trials={**greedy.validation.trials, "n=2": Trial(90, 2000)})
+    other = replace(result, strategies={**result.strategies, "Greedy": replace(greedy, validation=better)})
     assert other.picked("Greedy", "careful") == "Greedy: n=2"
     assert "| Greedy | 60.0% at 40.0 |" in list(report.short_section([other]))
 
@@ -319,7 +557,7 @@ def test_p_against_soar_is_of_the_same_problems() -> None:
     tested = figures["methods"][f"{DELIBERATE}: tau=0.99"]["against_soar"][f"{SOAR_2}: tau=0.999"]
     assert (tested["gained"], tested["lost"]) == (40, 20)
     assert tested["p_value"] == pytest.approx(0.0135, abs=1e-4)
-    assert figures["timing"]["16"][f"{DELIBERATE}: tau=0.9"]["seconds_of_greedy"] == pytest.approx(0.6)
+    assert figures["timing"]["16"]["methods"][f"{DELIBERATE}: tau=0.9"]["seconds_of_greedy"] == pytest.approx(0.6)
 
 
 def test_aup_is_of_a_strategys_settings_against_the_best_of_all() -> None:
@@ -335,6 +573,49 @@ def test_the_table_has_a_cell_for_every_column() -> None:
     wide = [row for row in rows if " to " in row]
     assert len(wide) == 9
     assert {row.count("|") for row in wide} == {len(report.HEAD) + len(report.MORE) + 1}
+
+
+def test_times_are_compared_on_the_same_machine_only(tmp_path: Path) -> None:
+    one = crafted()
+    runs = one.runs
+    elsewhere = replace(ORIGIN, machine={"cpu": "another", "cores": 2})
+    other = with_test(one, SOAR_2, replace(runs[SOAR_2], origin=elsewhere))
+    threads = replace(ORIGIN, settings={**ORIGIN.settings, "threads": 2})
+    other = with_test(other, "FreeDave", replace(runs["FreeDave"], origin=threads))
+    assert "Seconds were measured on" not in report.markdown([one])
+    text = report.markdown([other])
+    assert (
+        "Seconds were measured on 3 machines: A (greedy's, a processor, 2 cores, 1 threads), "
+        "B (another, 2 cores, 1 threads), C (a processor, 2 cores, 2 threads)."
+    ) in " ".join(text.split())
+    assert "| 40.0 | 1.00 | 0.100 (A) | 1.00 |  |" in text
+    assert "| 16.0 | 2.00 | 0.060 (B) |  | 1.000" in text
+    assert "| 26.0 | 0.80 | 0.110 (C) |  | 1.000" in text
+    assert "Time beside forwards on 1 problems (a processor, 2 cores, 1 threads), decoded in turns" in text
+    figures = report.figures(other)
+    speeds = {name: own["speed_up"] for name, own in figures["methods"].items()}
+    assert {parts_of(name)[0] for name, speed in speeds.items() if speed is None} == {SOAR_2, "FreeDave"}
+    assert speeds[f"{DELIBERATE}: tau=0.9"] == pytest.approx(10 / 8)
+    assert figures["origins"][SOAR_2]["machine"]["cpu"] == "another"
+    forwards, seconds = pareto.points_of(other)
+    assert [point.name for point in forwards] == list(other.test)
+    assert {parts_of(point.name)[0] for point in seconds} == {"Greedy", DELIBERATE}
+    pareto.draw(other, tmp_path / "figure.svg")
+    assert "seconds per problem (a processor)" in (tmp_path / "figure.svg").read_text()
+
+
+def test_what_has_not_finished_is_in_the_table_only() -> None:
+    one = crafted()
+    few = {name: replace(tally, solved=tally.solved[55:75]) for name, tally in one.runs[SOAR_2].tallies.items()}
+    result = with_test(one, SOAR_2, replace(one.runs[SOAR_2], tallies=few))
+    text = report.markdown([result])
+    assert f"Not finished: {SOAR_2} (20 of 100). For these p compares the problems that both have decoded;" in text
+    assert f"| {SOAR_2} | tau=0.9 | fast | 0.0% (0.0% to 16.1%)↓ |" in text
+    assert "2e-06 (+0/-20) | " in text
+    assert SOAR_2 not in report.aup(result)
+    assert not any(line.startswith(f"| {SOAR_2} |") for line in report.short_section([result]))
+    assert not any(parts_of(point.name)[0] == SOAR_2 for points in pareto.points_of(result) for point in points)
+    assert result.speed_up(f"{SOAR_2}: tau=0.9") is None
 
 
 # The figure
@@ -391,14 +672,18 @@ def test_the_figure_is_an_svg_and_comes_out_the_same(tmp_path: Path) -> None:
 # The command
 
 
-def test_the_command_decodes_reports_and_shows_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All stages on a task of nonsense; then the page again, from the compact file alone."""
+@pytest.fixture
+def nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command with a task of nonsense, and one setting of each strategy."""
     few = [replace(grid, points=grid.points[:1]) for grid in GRIDS]
     monkeypatch.setitem(CONTESTS, "mini-code", Contest("mini-code", "random-llada"))
     monkeypatch.setattr(command, "grids", lambda event: few)
     monkeypatch.setattr(command, "make_task", lambda name: Letters())
+
+
+@pytest.mark.usefixtures("nonsense")
+def test_the_command_decodes_reports_and_shows_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All stages; then the page again, from the compact file alone."""
     output, docs = tmp_path / "out", tmp_path / "docs"
     places = ["--output", str(output), "--docs", str(docs)]
     command.main(["--tasks", "mini-code", "--limit", "3", "--validation", "2", "--timing", "2", *places])
@@ -417,12 +702,54 @@ def test_the_command_decodes_reports_and_shows_again(
     assert figure.read_bytes() == drawn
 
 
+@pytest.mark.usefixtures("nonsense")
+def test_the_command_decodes_strategy_by_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A day for validation, one for two strategies, one for another; what is not tested is named."""
+    output, docs = tmp_path / "out", tmp_path / "docs"
+    given = ["--tasks", "mini-code", "--limit", "3", "--validation", "2"]
+    given += ["--output", str(output), "--docs", str(docs)]
+    command.main([*given, "--stages", "validation"])
+    assert not (docs / "arena.md").exists()
+    assert capsys.readouterr().out == ""
+    shutil.rmtree(output / "results")
+    command.main([*given, "--stages", "test", "--strategies", "soar-k-2"])
+    said = capsys.readouterr()
+    assert said.out == "", "there is nothing to compare with yet"
+    assert "arena: mini-code is left out: greedy is not tested yet." in said.err
+    command.main([*given, "--stages", "test", "--strategies", "SOAR, K=2,greedy"])
+    said = capsys.readouterr()
+    assert f"| {SOAR_2} | " in said.out
+    assert f"| {DELIBERATE} | " not in said.out
+    assert f"arena: mini-code: {DELIBERATE} is left out: it is not tested yet." in said.err
+    shutil.rmtree(output / "results")
+    command.main([*given, "--strategies", "deliberate"])
+    said = capsys.readouterr()
+    assert "validation, Deliberate: done before" in said.err
+    assert all(f"| {strategy} | " in said.out for strategy in ("Greedy", SOAR_2, DELIBERATE))
+    assert list(read_result(compact_file(output, "mini-code")).runs) == ["Greedy", SOAR_2, DELIBERATE]
+
+
+def test_strategies_are_named_as_in_tables_or_as_their_folders() -> None:
+    names = [grid.strategy for grid in grids(contest("mini-gsm"))]
+    assert command.strategies_of(",".join(names), names) == names
+    assert command.strategies_of("soar-k-4, frechet,SOAR,K=2", names) == ["SOAR, K=4", "Fréchet", SOAR_2]
+
+
+def test_some_strategies_have_no_timing() -> None:
+    assert command.stages_of(None, some=True) == ["validation", "test"]
+    assert command.stages_of(None, some=False) == ["validation", "test", "timing"]
+    assert command.stages_of("timing", some=False) == ["timing"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--tasks", "mini-cod"], "mini-code"),
         (["--stages", "tests"], "Did you mean 'test'"),
         (["--show"], "no test results"),
+        (["--strategies", "clas"], "Did you mean 'klass'"),
+        (["--strategies", ","], "names none"),
+        (["--strategies", "klass", "--stages", "timing"], "run them without --strategies"),
     ],
 )
 def test_mistakes_are_explained(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -432,16 +759,18 @@ def test_mistakes_are_explained(arguments: list[str], message: str, tmp_path: Pa
 
 @pytest.mark.parametrize("content", ["{}", '{"settings": 1', "[]"])
 def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path) -> None:
-    stages.compact_file(tmp_path, "mini-code").write_text(content)
+    compact_file(tmp_path, "mini-code").write_text(content)
     with pytest.raises(SystemExit, match=r"arena: .*mini-code\.json"):
         command.main(["--show", "--output", str(tmp_path), "--docs", str(tmp_path)])
 
 
-def test_a_file_without_tallies_is_no_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "strategies",
+    [3, {"Greedy": {"validation": {"origin": {}, "trials": {}}, "test": None}}, {"Greedy": {"test": None}}],
+)
+def test_a_file_without_tallies_is_no_result(strategies: object, tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    path.write_text(
-        json.dumps({"settings": {}, "machine": {}, "library": [], "validation": 1, "trials": {}, "test": 3})
-    )
+    path.write_text(json.dumps({"task": "mini-code", "strategies": strategies, "timing": {}}))
     with pytest.raises(InputFileError, match="not a result of the arena"):
         read_result(path)
 
@@ -449,18 +778,27 @@ def test_a_file_without_tallies_is_no_result(tmp_path: Path) -> None:
 # What is committed
 
 
-@pytest.mark.skipif(not COMMITTED, reason="no results of the arena are committed yet")
+def committed(task: str) -> TaskResult | None:
+    """What the page shows of a task; None if there is nothing yet."""
+    file = compact_file(DOCS / "results" / "arena", task)
+    return read_result(file).comparable()[0] if file.exists() else None
+
+
 def test_the_committed_page_follows_from_the_committed_results() -> None:
-    results = [read_result(stages.compact_file(DOCS / "results" / "arena", task)) for task in COMMITTED]
+    results = [result for task in CONTESTS if (result := committed(task)) is not None]
+    if not results:
+        pytest.skip("no results of the arena are committed yet")
     assert (DOCS / "arena.md").read_text() == report.markdown(results)
     assert (DOCS / "results" / "arena" / "arena.json").read_text() == command.data(results)
 
 
-@pytest.mark.parametrize("task", COMMITTED)
+@pytest.mark.parametrize("task", CONTESTS)
 def test_what_entered_was_chosen_on_validation_problems(task: str) -> None:
-    result = read_result(stages.compact_file(DOCS / "results" / "arena", task))
-    choice = choice_of(result.trials)
-    names = [f"{strategy}: {setting}" for strategy, settings in choice.items() for setting in settings]
-    assert set(result.test) == {BASELINE, *names}
-    assert all(len(tally.solved) == result.problems for tally in result.test.values())
+    result = committed(task)
+    if result is None:
+        pytest.skip(f"no results of {task} are committed yet")
+    choice = choice_of({strategy: standing.validation.trials for strategy, standing in result.strategies.items()})
+    for strategy, run in result.runs.items():
+        assert list(run.tallies) == entering(strategy, choice[strategy])
+        assert {len(tally.solved) for tally in run.tallies.values()} == {run.done}
     assert (DOCS / "figures" / report.figure_name(task)).exists()

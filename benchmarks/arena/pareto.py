@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arena.compact import TaskResult
 from benchmarks.arena.entrants import BASELINE, DELIBERATE, SOAR_2, parts_of
 from benchmarks.arena.files import replacing
-from benchmarks.arena.tallies import TaskResult
 from soar_dlm.errors import MissingExtra
 
 INK, GRID, FRONT = "#1f2933", "#d9dfe5", "#1f2933"
@@ -96,11 +96,16 @@ def _places(anchor: tuple[float, float], size: tuple[float, float]) -> Iterator[
 
 
 def points_of(result: TaskResult) -> tuple[list[Point], list[Point]]:
-    """All methods by forwards per problem, and by seconds per problem."""
-    found = {name: result.against(name, BASELINE) for name in result.test}
+    """All methods by forwards per problem, and those that ran on greedy's machine by seconds per problem."""
+    names = [name for own in result.finished.values() for name in own]
+    found = {name: result.against(name, BASELINE) for name in names}
     return (
         [Point(name, one.forwards, 100 * one.accuracy) for name, one in found.items()],
-        [Point(name, one.seconds / one.problems, 100 * one.accuracy) for name, one in found.items()],
+        [
+            Point(name, one.seconds / one.problems, 100 * one.accuracy)
+            for name, one in found.items()
+            if result.timed_with_greedy(name)
+        ],
     )
 
 
@@ -126,14 +131,14 @@ def draw(result: TaskResult, path: Path) -> None:
     with rc_context({"svg.hashsalt": result.task, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK}):
         figure = Figure(figsize=(10, 5.2), facecolor="white", layout="constrained")
         canvas = FigureCanvasAgg(figure)
-        figure.suptitle(f"{result.task}: {result.problems:,} problems, {result.settings['model']}", fontsize=11)
-        styles = _styles(list(result.strategies()))
+        figure.suptitle(f"{result.task}: {result.baseline.done:,} problems, {result.settings['model']}", fontsize=11)
+        styles = _styles(list(result.finished))
         plots = list(zip(figure.subplots(1, 2), points_of(result), strict=True))
         for axes, points in plots:
             _draw_points(axes, points, styles)
         left, right = (axes for axes, _ in plots)
         left.set(xlabel="forwards per problem", ylabel="accuracy, %")
-        right.set(xlabel=f"seconds per problem ({result.machine['cpu']})")
+        right.set(xlabel=f"seconds per problem ({result.baseline.origin.machine['cpu']})")
         lines, names = left.get_legend_handles_labels()
         figure.legend(lines, names, loc="outside lower center", ncols=8, frameon=False, fontsize=LABEL)
         canvas.draw()  # labels are placed by the pixels of a finished layout

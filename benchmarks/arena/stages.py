@@ -1,157 +1,188 @@
 """The three runs of the arena on a task: validation, test, timing. Each resumes where it was interrupted.
 
-Their results are in ``results/TASK.validation/STRATEGY``, ``results/TASK.test`` and ``results/TASK.timing-ROWS``. On
-validation each strategy has a folder of its own, so that another grid for one of them leaves the others' results alone.
+The unit of work is one strategy on one task. Its validation and its test have folders of their own,
+``results/TASK.validation/STRATEGY`` and ``results/TASK.test/STRATEGY``, in which its settings take turns. So strategies
+can run in any order, in several processes and on several days; each is saved in the compact file as soon as it is done.
+The timing runs, ``results/TASK.timing-ROWS``, have several strategies that take turns.
+
+What the compact file holds already, of the same settings on the same problems, is not decoded again.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from benchmarks.arena.choice import CAREFUL
-from benchmarks.arena.entrants import ADAPTIVE, BASELINE, DELIBERATE, SOAR_2, Entrant, Grid, parts_of
-from benchmarks.arena.tallies import Tally, TaskResult, choice_of, read_result, tallies, trials_of
+from benchmarks.arena.accumulate import TIMED, known, save, timed_methods
+from benchmarks.arena.compact import METHODS, MODEL, PROBLEMS, Choice, Origin, choice_of, condensed, entering
+from benchmarks.arena.entrants import GREEDY, Entrant, Grid
+from benchmarks.arena.files import locked
+from benchmarks.arena.places import TEST, TIMING, VALIDATION, file_name, strategy_folder, timing_folder
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
-from soar_dlm.evals.comparison import Method, compare
-from soar_dlm.evals.results import ResultFolder, Results, result_folders
+from soar_dlm.evals.comparison import Method, compare, settings_of
+from soar_dlm.evals.results import MANIFEST, ResultFolder
 from soar_dlm.lm import LM
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
 
-VALIDATION, TEST, TIMING = "validation", "test", "timing"
-STAGES = (VALIDATION, TEST, TIMING)
-ROWS = (16, 1)
-"""How many rows share a forward in the timing runs."""
+SEED = 0
 TIMING_CHUNK = 24
 """Problems of a timing turn: more than a batch, so that it is full for most of the turn."""
 
 
-def folder_of(output: Path, task: str, stage: str) -> Path:
-    return output / "results" / f"{task}.{stage}"
+@dataclass(frozen=True)
+class Counts:
+    """How many problems each stage has, and how many a method decodes in one turn."""
+
+    validation: int = 200
+    test: int = 1000
+    timing: int = 48
+    chunk: int = 50
 
 
-def run_validation(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
-    """Every setting of every grid on the first ``count`` validation problems."""
-    problems = task.distinct("validation", count)
-    for grid in grids:
-        folder = folder_of(output, task.name, VALIDATION) / _file_name(grid.strategy)
-        _run(lm, task, problems, grid.entrants, chunk, folder)
+@dataclass(frozen=True)
+class Work:
+    """Methods to decode some problems with, in turns; ``title`` says what it is."""
+
+    title: str
+    entrants: Sequence[Entrant]
+    problems: Sequence[Problem]
+    chunk: int
+    folder: Path
 
 
-def run_test(lm: LM, task: Task, grids: Sequence[Grid], count: int, chunk: int, output: Path) -> None:
-    """The chosen settings on the first ``count`` test problems, in turns."""
-    _run(lm, task, task.distinct("test", count), entering(task.name, grids, output), chunk, _test_folder(output, task))
+@dataclass(frozen=True)
+class Bout:
+    """A task with its model and all its strategies; results go to ``output``.
 
-
-def run_timing(lm: LM, task: Task, grids: Sequence[Grid], count: int, output: Path) -> None:
-    """A few methods on ``count`` test problems, in turns, with as many rows in a forward as the engine of ``lm`` has.
-
-    They are greedy, the careful settings of Adaptive Parallel, SOAR and Deliberate, and Deliberate's quickest.
+    With ``again`` what the compact file has already is decoded as well.
     """
-    timed = timed_methods(choice(task.name, output))
-    entrants = [entrant for grid in grids for entrant in grid.entrants if entrant.name in timed]
-    folder = folder_of(output, task.name, f"{TIMING}-{lm.engine_settings.max_rows}")
-    _run(lm, task, task.distinct("test", count), entrants, TIMING_CHUNK, folder)
 
+    lm: LM
+    task: Task
+    grids: Sequence[Grid]
+    output: Path
+    counts: Counts
+    again: bool = False
 
-def _run(
-    lm: LM, task: Task, problems: Sequence[Problem], entrants: Sequence[Entrant], chunk: int, folder: Path
-) -> None:
-    methods = {one.name: Method(one.method, task.canvas, label=one.name) for one in entrants}
-    with bar(f"{task.name}, {folder.name}", len(problems) * len(methods), Console(stderr=True, highlight=False)) as on:
-        compare(lm, task, problems, methods, chunk=chunk, folder=folder, on_record=on)
+    def validate(self, strategies: Iterable[str]) -> None:
+        """Every setting of each of these strategies on the same validation problems."""
+        for grid in self._wanted(strategies):
+            standing = known(self.output, self.task.name)[0].strategies.get(grid.strategy)
+            self._do(self._validation(grid), None if standing is None else standing.validation.origin)
 
+    def test(self, strategies: Iterable[str]) -> None:
+        """The chosen settings of each of these strategies on the same test problems."""
+        wanted = self._wanted(strategies)
+        choice = self._choice(grid.strategy for grid in wanted)
+        problems = self.task.distinct("test", self.counts.test)
+        for grid in wanted:
+            names, own = entering(grid.strategy, choice[grid.strategy]), {one.name: one for one in grid.entrants}
+            folder = strategy_folder(self.output, self.task.name, TEST, grid.strategy)
+            title = f"{self.task.name}, {TEST}, {grid.strategy}"
+            before = known(self.output, self.task.name)[0].strategies[grid.strategy].test
+            self._do(
+                Work(title, [own[name] for name in names], problems, self.counts.chunk, folder),
+                before.origin if before is not None and before.complete else None,
+            )
 
-def choice(task: str, output: Path) -> dict[str, dict[str, tuple[str, ...]]]:
-    """What the validation results choose, by strategy."""
-    return choice_of(trials_of(_validation_runs(task, output)))
+    def time(self) -> None:
+        """A few methods on some test problems, in turns, with as many rows in a forward as the model's engine has.
 
-
-def entering(task: str, grids: Sequence[Grid], output: Path) -> list[Entrant]:
-    """The chosen settings, in the order of the grids and by their forwards on validation problems."""
-    found = choice(task, output)
-    entrants = {one.name: one for grid in grids for one in grid.entrants}
-    missing = [grid.strategy for grid in grids if grid.strategy not in found]
-    if missing:
-        raise SettingsError(f"{', '.join(missing)}: not validated on {task} yet; run the stage {VALIDATION!r} first.")
-    names = [f"{grid.strategy}: {setting}" for grid in grids for setting in found[grid.strategy]]
-    unknown = [name for name in names if name not in entrants]
-    if unknown:
-        raise SettingsError(
-            f"{', '.join(unknown)}: validated on {task}, but no longer in the grid. Remove the results of the strategy "
-            f"from {folder_of(output, task, VALIDATION)} and run the stage {VALIDATION!r} again."
+        They are greedy, the careful settings of Adaptive Parallel, SOAR and Deliberate, and Deliberate's quickest.
+        """
+        names = timed_methods(self._choice(grid.strategy for grid in self.grids if grid.strategy in TIMED))
+        entrants = [entrant for grid in self.grids for entrant in grid.entrants if entrant.name in names]
+        rows = self.lm.engine_settings.max_rows
+        title, folder = f"{self.task.name}, {TIMING}, {rows} rows", timing_folder(self.output, self.task.name, rows)
+        before = known(self.output, self.task.name)[0].timing.get(rows)
+        problems = self.task.distinct("test", self.counts.timing)
+        self._do(
+            Work(title, entrants, problems, TIMING_CHUNK, folder),
+            before.origin if before is not None and before.complete else None,
         )
-    return [entrants[name] for name in dict.fromkeys([BASELINE, *names])]
 
+    def _wanted(self, strategies: Iterable[str]) -> list[Grid]:
+        """Their grids in the order of tables, greedy's first."""
+        names = set(strategies)
+        return [grid for grid in self.grids if grid.strategy in names]
 
-def timed_methods(found: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[str]:
-    """Greedy, the careful settings of three strategies, and Deliberate's quickest setting."""
-    names = [BASELINE]
-    for strategy in (ADAPTIVE, SOAR_2, DELIBERATE):
-        settings = found.get(strategy, {})
-        quickest = list(settings)[:1] if strategy == DELIBERATE else []
-        careful = [setting for setting, bounds in settings.items() if CAREFUL in bounds]
-        names += [f"{strategy}: {setting}" for setting in quickest + careful]
-    return list(dict.fromkeys(names))
+    def _validation(self, grid: Grid) -> Work:
+        return Work(
+            title=f"{self.task.name}, {VALIDATION}, {grid.strategy}",
+            entrants=grid.entrants,
+            problems=self.task.distinct("validation", self.counts.validation),
+            chunk=self.counts.chunk,
+            folder=strategy_folder(self.output, self.task.name, VALIDATION, grid.strategy),
+        )
 
+    def _choice(self, strategies: Iterable[str]) -> dict[str, Choice]:
+        """What enters of greedy and of these strategies, all of which must have been validated with today's grids."""
+        found = known(self.output, self.task.name)[0].strategies
+        grids = self._wanted([GREEDY, *strategies])
+        if missing := [grid.strategy for grid in grids if grid.strategy not in found]:
+            raise SettingsError(
+                f"{', '.join(missing)}: not validated on {self.task.name} yet. Finish the stage {VALIDATION!r} first: "
+                f"--stages {VALIDATION} --strategies {','.join(map(file_name, missing))}."
+            )
+        for grid in grids:
+            work = self._validation(grid)
+            if differing := self._differing(found[grid.strategy].validation.origin, work):
+                remove = f"remove {work.folder} and " if work.folder.exists() else ""
+                raise SettingsError(
+                    f"{grid.strategy}: validated on {self.task.name} with other settings ({', '.join(differing)}). "
+                    f"Use those, or {remove}run --stages {VALIDATION} --strategies {file_name(grid.strategy)}."
+                )
+        return choice_of({grid.strategy: found[grid.strategy].validation.trials for grid in grids})
 
-def _validation_runs(task: str, output: Path) -> list[Results]:
-    folder = folder_of(output, task, VALIDATION)
-    if not folder.is_dir():
-        raise SettingsError(f"{task} has no validation results yet; run the stage {VALIDATION!r} first.")
-    return [ResultFolder(path).read() for path in result_folders([folder])]
+    def _methods(self, work: Work) -> dict[str, Method]:
+        """The methods by their names, with the thresholds that settings record."""
+        ready = {one.name: one.method.bound(self.lm.model.facts.thresholds) for one in work.entrants}
+        return {name: Method(strategy, self.task.canvas, label=name) for name, strategy in ready.items()}
 
+    def _differing(self, before: Origin, work: Work) -> list[str]:
+        """The settings by which earlier results are not those that this work would have."""
+        settings: dict[str, Any] = settings_of(self.lm, self.task, work.problems, self._methods(work), work.chunk, SEED)
+        return before.differing(condensed(settings), MODEL, PROBLEMS, METHODS)
 
-def _test_folder(output: Path, task: Task) -> Path:
-    return folder_of(output, task.name, TEST)
-
-
-def compact_file(output: Path, task: str) -> Path:
-    return output / f"{task}.json"
-
-
-def result_of(output: Path, task: str) -> TaskResult | None:
-    """A task's results from its folders, or where these say nothing yet from its compact file; None without any."""
-    found, file = _from_folders(output, task), compact_file(output, task)
-    return read_result(file) if found is None and file.exists() else found
-
-
-def _from_folders(output: Path, task: str) -> TaskResult | None:
-    """The chunks of the test run that every method has decoded, and all of validation and timing; None without any."""
-    folder = folder_of(output, task, TEST)
-    if not folder.is_dir():
-        return None
-    run = ResultFolder(folder).read()
-    test = tallies(run.whole_chunks())
-    if not test:
-        return None
-    trials = trials_of(runs := _validation_runs(task, output))
-    order = list(dict.fromkeys(parts_of(name)[0] for name in run.settings["order"]))
-    timing = {rows: folder_of(output, task, f"{TIMING}-{rows}") for rows in ROWS}
-    return TaskResult(
-        settings=run.settings,
-        machine=run.machine,
-        library=run.libraries,
-        validation=runs[0].settings["problems"],
-        trials={strategy: trials[strategy] for strategy in order},
-        test={name: test[name] for name in run.settings["order"]},
-        timing={rows: own for rows, path in timing.items() if path.is_dir() and (own := _timing(path))},
-    )
-
-
-def _timing(folder: Path) -> dict[str, Tally]:
-    run = ResultFolder(folder).read()
-    found = tallies(run.whole_chunks())
-    return {name: found[name] for name in run.settings["order"] if name in found}
-
-
-def _file_name(strategy: str) -> str:
-    """A strategy's name in letters, digits and hyphens: Fréchet becomes frechet."""
-    plain = unicodedata.normalize("NFKD", strategy).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
+    def _do(self, work: Work, before: Origin | None) -> None:
+        """Decode what is left to do, and save it; nothing if a finished run like it is in the compact file alone."""
+        console = Console(stderr=True, highlight=False)
+        if (work.folder / MANIFEST).exists():
+            started = Origin.of(ResultFolder(work.folder).read())
+            if differing := self._differing(started, work):
+                raise SettingsError(
+                    f"{work.folder} has results of other settings ({', '.join(differing)}). Use those, or remove the "
+                    "folder to decode anew."
+                )
+        elif before is not None and not self.again:
+            differing = self._differing(before, work)
+            if not differing:
+                console.print(f"{work.title}: done before, by the compact file", soft_wrap=True)
+                return
+            console.print(
+                f"{work.title}: the compact file has other settings ({', '.join(differing)}); decoded anew",
+                soft_wrap=True,
+            )
+        methods = self._methods(work)
+        busy = f"Another process is at {work.title}; name other strategies with --strategies."
+        with (
+            locked(work.folder / "lock", busy),
+            bar(work.title, len(work.problems) * len(methods), console) as on_record,
+        ):
+            compare(
+                self.lm,
+                self.task,
+                work.problems,
+                methods,
+                chunk=work.chunk,
+                folder=work.folder,
+                seed=SEED,
+                on_record=on_record,
+            )
+        save(self.output, self.task.name)
