@@ -12,10 +12,10 @@ from soar_dlm.cli.main import app
 from soar_dlm.evals.comparison import problems_fingerprint
 from soar_dlm.evals.results import ResultFolder
 from soar_dlm.tasks.catalogue import make_task
+from soar_dlm.tasks.problem import Split
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "eval"
 FOLDERS = sorted(path.parent for path in RESULTS.rglob("manifest.json"))
-FULL_SETS = [folder for folder in FOLDERS if folder.name != "sweep"]
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3"])
@@ -33,10 +33,11 @@ def test_committed_results_are_whole(folder: Path) -> None:
     assert found.size == (folder / "results.jsonl").stat().st_size
 
 
-@pytest.mark.parametrize("folder", FULL_SETS, ids=lambda folder: str(folder.relative_to(RESULTS)))
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(RESULTS)))
 def test_committed_results_are_about_the_fixed_problems(folder: Path) -> None:
     found = ResultFolder(folder).read()
-    problems = make_task(found.settings["task"]).distinct("test", found.settings["problems"])
+    split: Split = "validation" if folder.name == "sweep" else "test"
+    problems = make_task(found.settings["task"]).distinct(split, found.settings["problems"])
     assert found.settings["problems_sha256"] == problems_fingerprint(problems)
     for record in found.records:
         problem = problems[record.index]
