@@ -1,4 +1,4 @@
-"""Models in memory, run behind the one interface that the engine knows."""
+"""Models in memory, run through the one interface that the engine knows."""
 
 from __future__ import annotations
 
