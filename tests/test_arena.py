@@ -98,7 +98,6 @@ def test_every_strategy_of_the_library_enters_with_three_settings_or_more(task: 
     kinds = {type(point) for grid in found for point in grid.points}
     assert kinds == {type(make_strategy(name)) for name in STRATEGIES.names() if _own(make_strategy(name))}
     assert any(point.defer_end for grid in found for point in grid.points if isinstance(point, AdaptiveParallel))
-    assert any(point.released for grid in found for point in grid.points if isinstance(point, Soar))
 
 
 def _own(strategy: Strategy) -> bool:

@@ -25,7 +25,7 @@ SYMBOLS = {"tokens_per_step": "n", "beam": "K", "threshold": "tau", "divergence"
 BOTH, OPEN = ("open", "plain"), ("open",)
 
 GREEDY, ADAPTIVE, DRAFT, PBS = "Greedy", "Adaptive Parallel", "Open draft", "PBS"
-SOAR_2, SOAR_4, RELEASED, DELIBERATE = "SOAR, K=2", "SOAR, K=4", "SOAR, released", "Deliberate"
+SOAR_2, SOAR_4, DELIBERATE = "SOAR, K=2", "SOAR, K=4", "Deliberate"
 FACTOR, FRECHET, BOUND, KLASS = "Factor", "Fréchet", "Entropy bound", "KLASS"
 LOPA, FREEDAVE, CORE = "LoPA", "FreeDave", "CORE"
 BASELINE = f"{GREEDY}: n=1"
@@ -33,14 +33,10 @@ BASELINE = f"{GREEDY}: n=1"
 
 @dataclass(frozen=True)
 class Contest:
-    """What a task is decoded with: a model, the metric of those strategies that have one, and its thresholds.
-
-    ``released`` is the authors' released preset for the model's family.
-    """
+    """What a task is decoded with: a model, the metric of those strategies that have one, and its thresholds."""
 
     task: str
     model: str = "mini-llada"
-    released: str = "llada"
     metric: str = "probability"
     thresholds: tuple[float, ...] = (0.9, 0.95, 0.98, 0.99, 0.998, 0.9995)
 
@@ -51,7 +47,7 @@ CONTESTS = {
         Contest("mini-gsm"),
         Contest("mini-code"),
         Contest("mini-sudoku"),
-        Contest("mini-infill", "mini-dreamon", "dream", "neg_entropy", (-0.5, -0.2, -0.1, -0.05, -0.02, -0.005)),
+        Contest("mini-infill", "mini-dreamon", "neg_entropy", (-0.5, -0.2, -0.1, -0.05, -0.02, -0.005)),
     )
 }
 
@@ -109,16 +105,15 @@ def grids(event: Contest) -> list[Grid]:
         Grid(GREEDY, ("tokens_per_step",), [Greedy(count, metric) for count in (1, 2, 3)]),
         Grid(ADAPTIVE, ("threshold",), [AdaptiveParallel(tau, metric) for tau in taus]),
         Grid(DRAFT, ("threshold",), [AdaptiveParallel(tau, metric, defer_end=True) for tau in taus]),
-        Grid(PBS, ("beam", "tokens_per_step"), [PositionBeam(*sizes, metric) for sizes in ((2, 1), (4, 1), (2, 2))]),
+        Grid(PBS, ("beam", "tokens_per_step"), [PositionBeam(*sizes, metric) for sizes in ((2, 1), (2, 2), (2, 3))]),
         Grid(SOAR_2, ("threshold",), [Soar(2, tau, metric) for tau in taus]),
         Grid(SOAR_4, ("threshold",), [Soar(4, tau, metric) for tau in taus]),
-        Grid(RELEASED, ("threshold",), [Soar(2, tau, metric, released=event.released) for tau in taus]),
         Grid(FACTOR, ("factor",), [Factor(factor) for factor in (0.01, 0.05, 0.2, 0.5, 1.0)]),
         Grid(FRECHET, ("delta",), [Frechet(delta) for delta in (0.25, 0.5, 0.75, 0.9, 0.98)]),
         Grid(BOUND, ("gamma",), [EntropyBound(gamma) for gamma in (0.001, 0.01, 0.03, 0.1, 0.3)]),
         Grid(KLASS, ("sure", "divergence"), [Klass(*bounds) for bounds in _KLASS]),
         Grid(LOPA, ("threshold", "branches"), [Lopa(*sizes) for sizes in _LOPA]),
-        Grid(FREEDAVE, ("drafts",), [FreeDave(drafts, metric) for drafts in (2, 4, 8)]),
+        Grid(FREEDAVE, ("drafts",), [FreeDave(drafts, metric) for drafts in (2, 3, 4)]),
         Grid(CORE, ("every", "weak", "tokens_per_step"), [Core(*sizes, metric) for sizes in _CORE]),
         Grid(DELIBERATE, ("threshold", "accept", "tries", "drafts"), deliberate_points(event)),
     ]
@@ -126,7 +121,7 @@ def grids(event: Contest) -> list[Grid]:
 
 _KLASS = ((0.6, 0.015), (0.8, 0.01), (0.9, 0.01), (0.95, 0.01), (0.9, 0.001))
 _LOPA = ((0.9, 3), (0.95, 3), (0.98, 3), (0.99, 3), (0.98, 1))
-_CORE = ((8, 32, 1), (4, 32, 1), (8, 8, 1), (8, 32, 2))
+_CORE = ((8, 32, 1), (8, 32, 2), (4, 32, 2))
 
 
 def deliberate_points(event: Contest) -> list[Strategy]:
