@@ -209,12 +209,12 @@ def test_strategies_and_tasks_are_listed_with_their_settings() -> None:
         "metric": "probability",
         "defer_end": False,
     }
-    assert settings["deliberate"]["drafts"] == ["open", "plain"]
+    assert settings["deliberate"]["drafts"] == ["open"]
     assert settings["soar-llada"]["released"] == "llada"
     assert all(entry["about"] for entry in shown)
     listed = invoke("strategies").stdout
     assert "beam=2, threshold=None, metric=probability" in listed
-    assert 'drafts=["open","plain"]' in listed, "as --set takes it"
+    assert 'drafts=["open"]' in listed, "as --set takes it"
     assert "The strategy soar with released=llada." in listed
     tasks = {entry["name"]: entry for entry in json.loads(invoke("tasks", "--json").stdout)["tasks"]}
     assert tasks["mini-code"]["settings"]["runs_code"]

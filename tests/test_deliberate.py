@@ -44,6 +44,7 @@ def deliberated(model: CraftedLM, strategy: Deliberate, options: Options | None 
     return decode_one(model, PROMPT, LENGTH, strategy, options or Options())
 
 
+BOTH = ("open", "plain")
 SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.9, "accept": 0.0, "tries": 6},
     {"threshold": 0.7, "accept": -0.8, "tries": 4},
@@ -57,7 +58,7 @@ SETTINGS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 def test_the_rule_written_out_plainly_gives_the_same_answers(number: int) -> None:
     settings = SETTINGS[number]
-    own = {"drafts" if name == "kinds" else name: value for name, value in settings.items()}
+    own = {"drafts" if name == "kinds" else name: value for name, value in {"kinds": BOTH, **settings}.items()}
     for seed in range(25):
         model = model_with_ends(100 * number + seed)
         for early_exit in (True, False):
@@ -297,7 +298,7 @@ def test_a_text_without_tokens_has_no_score() -> None:
     model = random_lm(0, vocab_size=7, ends=(5,), expand=4, delete=5)
     rule = model.rule
     model.rule = lambda tokens, position: [*rule(tokens, position)[:5], 50.0, -50.0]
-    request = Request([1, 6, 6, 2], [1, 2], Deliberate(threshold=0.9, accept=0.0), Options(), max_length=4)
+    request = Request([1, 6, 6, 2], [1, 2], Deliberate(threshold=0.9, accept=0.0, drafts=BOTH), Options(), max_length=4)
     found = decode(model, [request])[0]
     assert found.tokens == (1, 2)
     assert found.details == {"drafts": 2, "branches": 0, "verifications": 0}

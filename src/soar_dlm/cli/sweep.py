@@ -53,7 +53,7 @@ def sweep(
     beams: Annotated[Optional[str], typer.Option(help="Values of K, separated by commas (soar). Default: 2.")] = None,
     tries: Annotated[Optional[int], typer.Option(help="The most branches to follow (deliberate). Default: 8.")] = None,
     drafts: Annotated[
-        Optional[str], typer.Option(help="Kinds of draft, separated by commas (deliberate). Default: open,plain.")
+        Optional[str], typer.Option(help="Kinds of draft, separated by commas (deliberate). Default: open.")
     ] = None,
     metric: opt.Metric = None,
     length: Annotated[
@@ -132,7 +132,7 @@ def methods_of(
         thresholds = numbers_of(grid.get("thresholds", SOAR_TAUS), float)
         return sweep_methods(settings(thresholds, numbers_of(grid.get("beams", "2"), int)), metric, length, options)
     thresholds = numbers_of(grid.get("thresholds", DELIBERATE_TAUS), float)
-    kinds = listed(grid.get("drafts", "open,plain"))
+    kinds = listed(grid.get("drafts", "open"))
     return deliberate_methods(thresholds, grid.get("tries", 8), kinds, metric, length, options)
 
 

@@ -55,7 +55,7 @@ class Deliberate(Strategy):
     accept: float = -0.01
     tries: int = 4
     skip: float | None = None
-    drafts: Sequence[str] = KINDS
+    drafts: Sequence[str] = ("open",)
     draft: Strategy | str | Mapping[str, Any] | None = None
     parts: int = 3
     choices: int = 3
