@@ -36,7 +36,6 @@ from benchmarks.arena.entrants import (
     Entrant,
     Grid,
     contest,
-    deliberate_points,
     grids,
     parts_of,
 )
@@ -114,10 +113,11 @@ def test_names_tell_entrants_apart_and_can_be_taken_apart(task: str) -> None:
     assert entrants[0].name == BASELINE
 
 
-def test_deliberate_has_a_dozen_settings() -> None:
-    points = deliberate_points(CONTESTS["mini-code"])
-    assert len(points) == 12
-    assert {point.drafts for point in points if isinstance(point, Deliberate)} == {("open", "plain"), ("open",)}
+def test_deliberate_enters_with_drafts_alone_and_with_searches() -> None:
+    (grid,) = (grid for grid in grids(CONTESTS["mini-code"]) if grid.strategy == DELIBERATE)
+    settings = {entrant.setting: entrant.method for entrant in grid.entrants}
+    assert settings["tau=0.99, draft alone"] == Deliberate(threshold=0.99, skip=0.0)
+    assert settings["tau=0.99, accept=-0.01, tries=8"] == Deliberate(threshold=0.99, accept=-0.01, tries=8)
 
 
 # Which settings are chosen
@@ -127,7 +127,7 @@ def test_each_bound_chooses_its_most_accurate_setting() -> None:
     trials = {
         "a": Trial(40, 300),  # fast: at most 300 of greedy's 900
         "b": Trial(50, 301),
-        "c": Trial(60, 600),  # middle
+        "c": Trial(60, 450),  # middle
         "d": Trial(55, 800),
         "e": Trial(61, 900),  # careful
         "f": Trial(99, 901),  # free

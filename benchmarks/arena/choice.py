@@ -1,6 +1,6 @@
 """Which settings of a strategy enter the test, from what they did on validation problems.
 
-1. A setting is *fast* with at most 1/3 of greedy's forwards, *middle* with at most 2/3, *careful* with at most all of
+1. A setting is *fast* with at most 1/3 of greedy's forwards, *middle* with at most half, *careful* with at most all of
    them, *free* with any number.
 2. Each of these bounds chooses the most accurate setting within it, of these the one with the fewest forwards, of these
    the first in the grid. A bound that no setting keeps chooses none.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 FAST, MIDDLE, CAREFUL, FREE = "fast", "middle", "careful", "free"
-BOUNDS = {FAST: Fraction(1, 3), MIDDLE: Fraction(2, 3), CAREFUL: Fraction(1), FREE: None}
+BOUNDS = {FAST: Fraction(1, 3), MIDDLE: Fraction(1, 2), CAREFUL: Fraction(1), FREE: None}
 LEAST = 3
 """How many settings of a strategy enter, if its grid has as many."""
 

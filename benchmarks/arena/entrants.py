@@ -22,7 +22,6 @@ from soar_dlm.search.strategy import Strategy
 
 SYMBOLS = {"tokens_per_step": "n", "beam": "K", "threshold": "tau", "divergence": "KL", "factor": "f"}
 """How settings are called in tables where it is not by their own name."""
-BOTH, OPEN = ("open", "plain"), ("open",)
 
 GREEDY, ADAPTIVE, DRAFT, PBS = "Greedy", "Adaptive Parallel", "Open draft", "PBS"
 SOAR_2, SOAR_4, DELIBERATE = "SOAR, K=2", "SOAR, K=4", "Deliberate"
@@ -84,11 +83,9 @@ class Grid:
         return [Entrant(self.strategy, self._setting(point), point) for point in self.points]
 
     def _setting(self, point: Strategy) -> str:
-        return ", ".join(f"{SYMBOLS.get(name, name)}={_value(getattr(point, name))}" for name in self.shown)
-
-
-def _value(value: object) -> str:
-    return "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        alone = isinstance(point, Deliberate) and point.skip == 0.0
+        shown = [f"{SYMBOLS.get(name, name)}={getattr(point, name)}" for name in self.shown[: 1 if alone else None]]
+        return ", ".join([*shown, "draft alone"] if alone else shown)
 
 
 def contest(task: str) -> Contest:
@@ -115,7 +112,7 @@ def grids(event: Contest) -> list[Grid]:
         Grid(LOPA, ("threshold", "branches"), [Lopa(*sizes) for sizes in _LOPA]),
         Grid(FREEDAVE, ("drafts",), [FreeDave(drafts, metric) for drafts in (2, 3, 4)]),
         Grid(CORE, ("every", "weak", "tokens_per_step"), [Core(*sizes, metric) for sizes in _CORE]),
-        Grid(DELIBERATE, ("threshold", "accept", "tries", "drafts"), deliberate_points(event)),
+        Grid(DELIBERATE, ("threshold", "accept", "tries"), deliberate_points()),
     ]
 
 
@@ -124,21 +121,21 @@ _LOPA = ((0.9, 3), (0.95, 3), (0.98, 3), (0.99, 3), (0.98, 1))
 _CORE = ((8, 32, 1), (8, 32, 2), (4, 32, 2))
 
 
-def deliberate_points(event: Contest) -> list[Strategy]:
-    """At most 12 settings of Deliberate, from quick to thorough; its threshold is one of the probability."""
-    del event  # the same for all contests
-    settings = (
-        (0.95, -0.02, 2, BOTH),
-        (0.95, -0.01, 4, BOTH),
-        (0.98, -0.02, 2, BOTH),
-        (0.98, -0.01, 4, BOTH),
-        (0.98, -0.0033, 8, BOTH),
-        (0.99, -0.0033, 8, BOTH),
-        (0.998, -0.0025, 16, BOTH),
-        (0.95, -0.02, 2, OPEN),
-        (0.98, -0.01, 4, OPEN),
-        (0.99, -0.0033, 8, OPEN),
-        (0.998, -0.0025, 8, OPEN),
-        (0.998, -0.0025, 16, OPEN),
-    )
-    return [Deliberate(threshold=tau, accept=bar, tries=tries, drafts=kinds) for tau, bar, tries, kinds in settings]
+def deliberate_points() -> list[Strategy]:
+    """Settings of Deliberate from quick to thorough, the same for all contests: drafts alone, and searches."""
+    drafts = [Deliberate(threshold=tau, skip=0.0) for tau in (0.98, 0.99, 0.998)]
+    searches = [Deliberate(threshold=tau, accept=bar, tries=tries) for tau, bar, tries in _SEARCHES]
+    return [*drafts, *searches]
+
+
+_SEARCHES = (
+    (0.95, -0.02, 4),
+    (0.98, -0.01, 4),
+    (0.99, -0.05, 4),
+    (0.99, -0.01, 8),
+    (0.99, -0.005, 4),
+    (0.99, -0.001, 4),
+    (0.99, -0.001, 12),
+    (0.998, -0.01, 8),
+    (0.998, -0.001, 16),
+)
