@@ -24,8 +24,9 @@ Every strategy of this library on the same problems, counted alike: a forward is
 it drafts, looks ahead or verifies, and however many share a batch.
 
 Settings come from validation problems alone. For each strategy the most accurate setting enters that takes at most a
-third of greedy's forwards (*fast*), at most half (*middle*), at most as many (*careful*), and any number (*free*); where
-these are fewer than three, the next most accurate follow. All methods then decode the same test problems.
+third of greedy's forwards (*fast*), at most half of them (*middle*), at most as many (*careful*), and any number
+(*free*); where these are fewer than three, the next most accurate follow. All methods then decode the same test
+problems.
 
 Strategies run one after the other, perhaps on different days and machines; the settings of a strategy take turns. So
 accuracy, forwards and steps can be compared across all of them, seconds only roughly, and only on the same machine. The
