@@ -1,8 +1,9 @@
-"""A first look at what searching buys: a small diffusion language model solves sudokus, decoded in three ways.
+"""A first look at what searching buys: a small diffusion language model solves sudokus, decoded in four ways.
 
 The model, mini-llada, comes with the package in LLaDA's on-disk layout. The usual way to decode it, greedy, writes one
 token per step. Writing two per step halves the time and costs accuracy. SOAR writes many tokens where the model is sure
-and searches where it is not.
+and searches where it is not. Deliberate writes a draft, masks parts of it again to see whether they hold, and tries
+other tokens if they do not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rich.text import Text
 import soar_dlm as soar
 
 MODEL, TASK, PROBLEMS = "mini-llada", "mini-sudoku", 100
-GREEDY, TWO, SOAR = "greedy", "greedy, two tokens per step", "SOAR"
+GREEDY, TWO, SOAR, DELIBERATE = "greedy", "greedy, two tokens per step", "SOAR", "Deliberate"
 
 
 def grid(title: str, text: str, solution: str | None = None) -> Text:
@@ -47,7 +48,12 @@ def watch(lm: soar.LM, task: soar.Task, problem: soar.Problem, console: Console)
 
 def compare(lm: soar.LM, task: soar.Task, problems: Sequence[soar.Problem], console: Console) -> dict[str, list[str]]:
     """A table of what each way of decoding solves and costs; returns the answers."""
-    strategies = {GREEDY: soar.Greedy(), TWO: soar.Greedy(tokens_per_step=2), SOAR: lm.strategy("soar")}
+    strategies = {
+        GREEDY: soar.Greedy(),
+        TWO: soar.Greedy(tokens_per_step=2),
+        SOAR: lm.strategy("soar"),
+        DELIBERATE: lm.strategy("deliberate"),
+    }
     table = Table(box=SIMPLE_HEAD)
     for name, side in (
         ("decoded by", "left"),
@@ -74,17 +80,19 @@ def compare(lm: soar.LM, task: soar.Task, problems: Sequence[soar.Problem], cons
 def show_difference(
     task: soar.Task, problems: Sequence[soar.Problem], answers: dict[str, list[str]], console: Console
 ) -> None:
-    """A puzzle that only SOAR solves, and how many of these and of the opposite there are."""
-    greedy, searched = (task.all_correct(problems, answers[name]) for name in (GREEDY, SOAR))
+    """A puzzle that Deliberate solves and greedy does not, and how many of these and of the opposite there are."""
+    greedy, searched = (task.all_correct(problems, answers[name]) for name in (GREEDY, DELIBERATE))
     gained = [place for place, pair in enumerate(zip(greedy, searched, strict=True)) if pair == (False, True)]
     lost = sum(pair == (True, False) for pair in zip(greedy, searched, strict=True))
-    console.print(f"SOAR solves {len(gained)} puzzles that greedy does not, and greedy {lost} that SOAR does not.")
+    console.print(
+        f"Deliberate solves {len(gained)} puzzles that greedy does not; greedy solves {lost} that it does not."
+    )
     if gained:
         place = gained[0]
         problem = problems[place]
         givens = problem.prompt.removeprefix("Sudoku").removesuffix("Solution")
         frames = [grid("one of them", givens)]
-        frames += [grid(name, answers[name][place], problem.answer) for name in (GREEDY, SOAR)]
+        frames += [grid(name, answers[name][place], problem.answer) for name in (GREEDY, DELIBERATE)]
         console.print(Padding(Columns(frames, padding=(0, 4)), (1, 2)))
 
 
@@ -97,7 +105,7 @@ def main() -> None:
     watch(lm, task, problems[0], console)
     answers = compare(lm, task, problems, console)
     show_difference(task, problems, answers, console)
-    console.print("All 1,000 puzzles and two other tasks: docs/results/table1/table1.md", soft_wrap=True)
+    console.print("Every strategy on 1,000 puzzles, and on three other tasks: docs/arena.md", soft_wrap=True)
     console.print(
         "Next: soar generate -m mini-llada -n 56 --watch "
         '"Eva wins 10 stickers. Eva finds 18 more stickers. Eva sells 3 stickers. '

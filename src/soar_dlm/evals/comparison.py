@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +123,8 @@ def _decode(lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method:
         done[place] = result
         while due in done:
             record = _record(task, own[due], done[due], turn.start + due, turn.method, seconds)
-            course = _course(lm, task, own[due], done.pop(due), record) if method.replay else None
+            known = {record.text: record.correct}
+            course = course_of(lm, task, own[due], done.pop(due), known) if method.replay else None
             yield replace(record, course=course)
             due, seconds = due + 1, 0.0
         started = time.perf_counter()
@@ -146,9 +148,11 @@ def _record(task: Task, problem: Problem, result: Result, index: int, method: st
     )
 
 
-def _course(lm: LM, task: Task, problem: Problem, result: Result, record: Record) -> Course:
-    """What the trace of a deliberation tells, each distinct text judged once."""
-    verdicts = {record.text: record.correct}
+def course_of(
+    lm: LM, task: Task, problem: Problem, result: Result, judged: Mapping[str, bool] = MappingProxyType({})
+) -> Course:
+    """What the trace of a deliberation tells, each distinct text judged once; some may have been ``judged`` before."""
+    verdicts = dict(judged)
 
     def judge(text: str) -> bool:
         if text not in verdicts:
