@@ -30,6 +30,8 @@ class Plain:
     skip: float | None = None
     kinds: Sequence[str] = ("open", "plain")
     parts: int = 3
+    hidden: int = 2
+    span: int = 2
     least: float = -5.0
     choices: int = 3
     early_exit: bool = True
@@ -94,14 +96,22 @@ class Plain:
         ended = [place for place, at in enumerate(inside) if text[at] in self.model.facts.end_ids]
         verified = inside[: ended[0] + 1] if ended else inside
         total = 0.0
-        for part in range(min(self.parts, len(verified))):
-            row = verified[part :: self.parts]
+        rows: list[list[int]] = []
+        span = self.span if len(verified) >= self.span * self.parts else max(len(verified) // self.parts, 1)
+        for first in range(self.parts):
+            masked_parts = [(first + more) % self.parts for more in range(self.hidden)]
+            row = [at for number, at in enumerate(verified) if number // span % self.parts in masked_parts]
+            if row and row not in rows:
+                rows.append(row)
+        rows = [row for row in rows if row != verified] or rows
+        count = sum(map(len, rows))
+        for row in rows:
             masked = [self.model.mask if at in row else token for at, token in enumerate(text)]
             self.forwards += 1
             total += sum(float(self.log_p(masked, at)[text[at]]) for at in row)
-            if not at_once and total / len(verified) <= bar:
+            if not at_once and total / count <= bar:
                 break
-        return total / len(verified)
+        return total / count
 
     def push(self, decisions: list[Decision], kind: str, key: float) -> None:
         for canvas, at, (_, taken) in decisions:

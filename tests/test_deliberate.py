@@ -48,10 +48,10 @@ BOTH = ("open", "plain")
 SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.9, "accept": 0.0, "tries": 6},
     {"threshold": 0.7, "accept": -0.8, "tries": 4},
-    {"threshold": 0.8, "accept": -0.3, "tries": 8, "kinds": ("open",), "parts": 2},
-    {"threshold": 0.6, "accept": -0.5, "tries": 3, "kinds": ("plain",), "skip": 0.5},
+    {"threshold": 0.8, "accept": -0.3, "tries": 8, "kinds": ("open",), "parts": 2, "hidden": 1, "span": 1},
+    {"threshold": 0.6, "accept": -0.5, "tries": 3, "kinds": ("plain",), "skip": 0.5, "hidden": 1, "span": 3},
     {"threshold": 0.99, "accept": -0.1, "tries": 0},
-    {"threshold": 0.9, "accept": 0.0, "tries": 12, "least": -1.5, "choices": 2, "parts": 4},
+    {"threshold": 0.9, "accept": 0.0, "tries": 12, "least": -1.5, "choices": 2, "parts": 4, "hidden": 3},
 ]
 
 
@@ -86,6 +86,25 @@ def test_the_answer_is_never_worse_than_the_draft() -> None:
         assert found.details["score"] == pytest.approx(after, abs=1e-4)
         better += after > before + 1e-3
     assert better > 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "rows"),
+    [
+        ({}, 8, ["0 1 2 3 6 7", "2 3 4 5", "0 1 4 5 6 7"]),
+        ({}, 12, ["0 1 2 3 6 7 8 9", "2 3 4 5 8 9 10 11", "0 1 4 5 6 7 10 11"]),
+        ({}, 4, ["0 1 3", "1 2", "0 2 3"]),
+        ({}, 2, ["1", "0"]),
+        ({}, 1, ["0"]),
+        ({"hidden": 1, "span": 1}, 5, ["0 3", "1 4", "2"]),
+        ({"hidden": 1, "span": 1}, 2, ["0", "1"]),
+        ({"parts": 2, "hidden": 1, "span": 3}, 7, ["0 1 2 6", "3 4 5"]),
+        ({"parts": 4, "hidden": 3, "span": 1}, 4, ["0 1 2", "1 2 3", "0 2 3", "0 1 3"]),
+    ],
+)
+def test_what_a_verification_masks(settings: dict[str, int], size: int, rows: list[str]) -> None:
+    found = Deliberate(**settings).hidden_rows(size)  # type: ignore[arg-type]
+    assert [" ".join(map(str, row)) for row in found] == rows
 
 
 def test_what_is_accepted_at_once_costs_a_draft_and_its_verification() -> None:
@@ -270,13 +289,13 @@ def test_several_blanks_are_verified_together() -> None:
     tokens, fill = [1, 8, 8, 2, 2, 8, 8, 8, 1], [1, 2, 5, 6, 7]
     strategy = Deliberate(threshold=0.95, accept=0.0, tries=6)
     found = decode(model, [Request(tokens, fill, strategy, Options())])[0]
-    rows = [fill[part::3] for part in range(3)]
+    rows = [[1, 2, 6, 7], [2, 5, 7], [1, 5, 6]]  # the parts 1 6, 2 7 and 5, two in a row
     plain = Plain(model, PROMPT, LENGTH, 0.9, 0.0, 0)
     total = 0.0
     for row in rows:
         masked = [8 if at in row else token for at, token in enumerate(found.tokens)]
         total += sum(float(plain.log_p(masked, at)[found.tokens[at]]) for at in row)
-    assert found.details["score"] == pytest.approx(total / len(fill), abs=1e-4)
+    assert found.details["score"] == pytest.approx(total / 10, abs=1e-4)
     assert [found.tokens[at] for at in (0, 3, 4, 8)] == [1, 2, 2, 1]
 
 
@@ -351,6 +370,9 @@ def test_other_tokens_have_the_confidence_of_the_metric(metric: str) -> None:
         ({"abreast": 0}, "abreast"),
         ({"budget": 0}, "budget"),
         ({"drafts": []}, "at least one kind"),
+        ({"hidden": 3}, "less than parts, 3"),
+        ({"hidden": 0}, "hidden"),
+        ({"span": 0}, "span"),
         ({"drafts": ["opne"]}, "Did you mean 'open'"),
         ({"draft": "sore"}, "Did you mean 'soar'"),
         ({"draft": 3}, "draft must be a name or a soar_dlm.Strategy"),

@@ -29,7 +29,7 @@ def test_a_preset_can_hold_a_list(tmp_path: Path) -> None:
     preset = Preset("deliberate", {"threshold": 0.98, "accept": -5.123e-05, "tries": 4, "drafts": ["open", "plain"]})
     write_preset(tmp_path / "p.toml", preset)
     assert read_preset(tmp_path / "p.toml") == preset
-    assert preset.make() == Deliberate(threshold=0.98, accept=-5.123e-05, tries=4)
+    assert preset.make() == Deliberate(threshold=0.98, accept=-5.123e-05, tries=4, drafts=["open", "plain"])
 
 
 @pytest.mark.parametrize(

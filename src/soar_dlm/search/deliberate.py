@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 from typing_extensions import Self
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.candidate import Ints
 from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.deliberation import Deliberation
 from soar_dlm.search.question import Search
@@ -34,8 +36,9 @@ class Deliberate(Strategy):
        "plain" one does not. They share the readings of equal canvases.
     2. If all decisions of a draft had a probability above ``skip``, it is the answer.
     3. Otherwise it is verified: its text, up to and with the first end token of each blank, is masked again in
-       ``parts`` rows, row m having every position whose number is m modulo ``parts``. The score is the mean log
-       probability of the text's tokens, each in the row that masks it (a pseudo-log-likelihood).
+       ``parts`` rows. Runs of ``span`` tokens (fewer in a text that would not fill the parts) are dealt out to the
+       parts in turn; row m masks ``hidden`` parts, m and those after it, the first following the last. The score is
+       the mean log probability of the text's tokens, each in all rows that mask it (a pseudo-log-likelihood).
     4. A text that scores above ``accept`` is the answer.
     5. Otherwise the likeliest branch is followed, up to ``tries`` times: an untried token of a decision with a log
        probability above ``least``, by the sum of the log probabilities of all such tokens on the way to it. The draft
@@ -58,6 +61,8 @@ class Deliberate(Strategy):
     drafts: Sequence[str] = ("open",)
     draft: Strategy | str | Mapping[str, Any] | None = None
     parts: int = 3
+    hidden: int = 2
+    span: int = 2
     choices: int = 3
     least: float = -5.0
     abreast: int = 1
@@ -76,6 +81,12 @@ class Deliberate(Strategy):
         checks.real_number("least", self.least, -math.inf, 0.0)
         checks.whole_number("tries", self.tries, 0)
         checks.whole_number("parts", self.parts, 2)
+        checks.whole_number("hidden", self.hidden, 1)
+        checks.whole_number("span", self.span, 1)
+        if self.hidden >= self.parts:
+            raise SettingsError(
+                f"hidden must be less than parts, {self.parts}, so that each row shows some of the text."
+            )
         checks.whole_number("choices", self.choices, 2)
         checks.whole_number("abreast", self.abreast, 1)
         if self.skip is not None:
@@ -119,6 +130,17 @@ class Deliberate(Strategy):
     @property
     def rows(self) -> int:
         return self.abreast * self.drafter("plain").rows
+
+    def hidden_rows(self, size: int) -> list[Ints]:
+        """The indices in a text of ``size`` tokens that each row of a verification masks.
+
+        None is empty and none is there twice. A row that masks the whole text, as in very short ones, is left out
+        unless there is no other.
+        """
+        part = np.arange(size) // min(self.span, max(size // self.parts, 1)) % self.parts
+        masked = [np.flatnonzero((part - first) % self.parts < self.hidden) for first in range(self.parts)]
+        rows = list({row.tobytes(): row for row in masked if row.size}.values())
+        return [row for row in rows if row.size < size] or rows
 
     def search(self, start: Start) -> Search:
         return Deliberation(self, start).run()

@@ -279,8 +279,8 @@ class Deliberation:
         where = self._text_positions(text)
         if text.key in self._scores or not where.size:
             return  # a text without tokens has nothing to mask, and so no score
-        rows = [where[part :: self.settings.parts] for part in range(min(self.settings.parts, where.size))]
-        total = 0.0
+        rows = [where[part] for part in self.settings.hidden_rows(where.size)]
+        total, count = 0.0, sum(row.size for row in rows)
         for turn in [rows] if at_once else [[row] for row in rows]:
             if self._spent_up:
                 return
@@ -290,10 +290,10 @@ class Deliberation:
             for reading in (yield questions):
                 assert reading.given_log_p is not None
                 total += float(reading.given_log_p.sum(dtype=np.float64))
-            if total / where.size <= self._score:
+            if total / count <= self._score:
                 break
         self._counts["verifications"] += 1
-        score = total / where.size
+        score = total / count
         self._scores[text.key] = score
         judged = text.kept(0, "verified")
         place = self._report([judged], [score], drafted, dive.number, score)
