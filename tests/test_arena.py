@@ -117,7 +117,7 @@ def test_deliberate_enters_with_drafts_alone_and_with_searches() -> None:
     (grid,) = (grid for grid in grids(CONTESTS["mini-code"]) if grid.strategy == DELIBERATE)
     settings = {entrant.setting: entrant.method for entrant in grid.entrants}
     assert settings["tau=0.99, draft alone"] == Deliberate(threshold=0.99, skip=0.0)
-    assert settings["tau=0.99, accept=-0.01, tries=8"] == Deliberate(threshold=0.99, accept=-0.01, tries=8)
+    assert settings["tau=0.99, accept=-0.2, tries=4"] == Deliberate(threshold=0.99, accept=-0.2, tries=4)
 
 
 # Which settings are chosen
