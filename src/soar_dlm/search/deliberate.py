@@ -55,7 +55,7 @@ class Deliberate(Strategy):
     """
 
     threshold: float | None = None
-    accept: float = -0.01
+    accept: float = -0.05
     tries: int = 4
     skip: float | None = None
     drafts: Sequence[str] = ("open",)
