@@ -15,7 +15,7 @@ import pytest
 from benchmarks.arena import __main__ as command
 from benchmarks.arena import accumulate, pareto, report
 from benchmarks.arena.accumulate import ROWS, known, save, timed_methods
-from benchmarks.arena.choice import Trial, chosen
+from benchmarks.arena.choice import CAREFUL, Trial, chosen
 from benchmarks.arena.compact import (
     Origin,
     Run,
@@ -538,7 +538,10 @@ def test_in_short_there_is_the_careful_setting_of_each_strategy() -> None:
     assert f"| {SOAR_2} | 60.0% at 40.0 |" in lines
     assert f"| {DELIBERATE} | **80.0%↑** at 32.0 |" in lines
     assert "| Greedy | 60.0% at 40.0 |" in lines
-    assert "| FreeDave |  |" in lines, "it has no setting within greedy's forwards"
+    assert not any(line.startswith("| FreeDave |") for line in lines), "it has no setting within greedy's forwards"
+    half = lines[lines.index("The same with at most half of greedy's forwards:") :]
+    assert f"| {SOAR_2} | **60.0%** at 20.0 |" in half
+    assert not any(line.startswith(f"| {DELIBERATE} |") for line in half)
 
 
 def test_greedy_in_short_is_the_one_forwards_are_measured_by() -> None:
@@ -789,6 +792,15 @@ def test_the_committed_page_follows_from_the_committed_results() -> None:
         pytest.skip("no results of the arena are committed yet")
     assert (DOCS / "arena.md").read_text() == report.markdown(results)
     assert (DOCS / "results" / "arena" / "arena.json").read_text() == command.data(results)
+
+
+def test_the_readme_leads_with_the_table_in_short() -> None:
+    results = [result for task in CONTESTS if (result := committed(task)) is not None]
+    if not results:
+        pytest.skip("no results of the arena are committed yet")
+    text = (DOCS.parent / "README.md").read_text()
+    assert "\n".join(report.short_table(results, CAREFUL)) in text
+    assert "(docs/arena.md)" in text.split("```python")[0], "on the first screen"
 
 
 @pytest.mark.parametrize("task", CONTESTS)

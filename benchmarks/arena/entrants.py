@@ -105,9 +105,9 @@ def grids(event: Contest) -> list[Grid]:
         Grid(PBS, ("beam", "tokens_per_step"), [PositionBeam(*sizes, metric) for sizes in ((2, 1), (2, 2), (2, 3))]),
         Grid(SOAR_2, ("threshold",), [Soar(2, tau, metric) for tau in taus]),
         Grid(SOAR_4, ("threshold",), [Soar(4, tau, metric) for tau in taus]),
-        Grid(FACTOR, ("factor",), [Factor(factor) for factor in (0.01, 0.05, 0.2, 0.5, 1.0)]),
-        Grid(FRECHET, ("delta",), [Frechet(delta) for delta in (0.25, 0.5, 0.75, 0.9, 0.98)]),
-        Grid(BOUND, ("gamma",), [EntropyBound(gamma) for gamma in (0.001, 0.01, 0.03, 0.1, 0.3)]),
+        Grid(FACTOR, ("factor",), [Factor(factor) for factor in (0.002, 0.01, 0.05, 0.2, 1.0)]),
+        Grid(FRECHET, ("delta",), [Frechet(delta) for delta in (0.25, 0.75, 0.9, 0.98, 0.998)]),
+        Grid(BOUND, ("gamma",), [EntropyBound(gamma) for gamma in (0.0001, 0.001, 0.01, 0.03, 0.1)]),
         Grid(KLASS, ("sure", "divergence"), [Klass(*bounds) for bounds in _KLASS]),
         Grid(LOPA, ("threshold", "branches"), [Lopa(*sizes) for sizes in _LOPA]),
         Grid(FREEDAVE, ("drafts",), [FreeDave(drafts, metric) for drafts in (2, 3, 4)]),
@@ -116,8 +116,8 @@ def grids(event: Contest) -> list[Grid]:
     ]
 
 
-_KLASS = ((0.6, 0.015), (0.8, 0.01), (0.9, 0.01), (0.95, 0.01), (0.9, 0.001))
-_LOPA = ((0.9, 3), (0.95, 3), (0.98, 3), (0.99, 3), (0.98, 1))
+_KLASS = ((0.8, 0.01), (0.9, 0.01), (0.95, 0.01), (0.99, 0.01), (0.998, 0.001))
+_LOPA = ((0.9, 3), (0.95, 3), (0.98, 3), (0.998, 3), (0.998, 1))
 _CORE = ((8, 32, 1), (8, 32, 2), (4, 32, 2))
 
 

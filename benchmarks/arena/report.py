@@ -8,9 +8,9 @@ from string import ascii_uppercase
 from textwrap import fill
 from typing import Any
 
-from benchmarks.arena.choice import CAREFUL
+from benchmarks.arena.choice import CAREFUL, MIDDLE
 from benchmarks.arena.compact import Run, TaskResult
-from benchmarks.arena.entrants import BASELINE, GREEDY, SOAR_2, parts_of
+from benchmarks.arena.entrants import BASELINE, CONTESTS, GREEDY, SOAR_2, grids, parts_of
 from soar_dlm.evals.aup import accuracy_under_parallelism
 from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.reports import SIGNS, made_with, rate, table
@@ -75,21 +75,36 @@ def wrapped(text: str) -> str:
 
 
 def short_section(results: Sequence[TaskResult]) -> Iterator[str]:
-    """For each task greedy (n=1), and the careful setting of each other strategy; the best of a task in bold."""
+    """For each task greedy (n=1), and of each other strategy the careful setting, then that with half the forwards."""
     yield wrapped(
         "Accuracy and forwards per problem: greedy with one token per step, and of each other strategy the careful "
         "setting, the most accurate on validation problems with at most greedy's forwards. Strategies that take more "
-        "at every setting have none."
+        "at every setting have none. The best of a task is in bold."
     )
     yield ""
-    names = dict.fromkeys(name for result in results for name in result.finished)
-    columns = [_short_column(result) for result in results]
+    yield from short_table(results, CAREFUL)
+    yield ""
+    yield "The same with at most half of greedy's forwards:"
+    yield ""
+    yield from short_table(results, MIDDLE)
+
+
+def short_table(results: Sequence[TaskResult], bound: str) -> Iterator[str]:
+    """Greedy, and the setting of each other strategy that this bound chose; the best of a task in bold."""
+    present = {name for result in results for name in result.finished}
+    names = [name for name in _order() if name in present]
+    columns = [_short_column(result, bound) for result in results]
     rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
-    yield from table(["strategy", *(result.task for result in results)], rows)
+    yield from table(["strategy", *(result.task for result in results)], (row for row in rows if any(row[1:])))
 
 
-def _short_column(result: TaskResult) -> dict[str, str]:
-    picked = {strategy: result.picked(strategy, CAREFUL) for strategy in result.finished} | {GREEDY: BASELINE}
+def _order() -> list[str]:
+    """The strategies of all contests, in the order of tables."""
+    return list(dict.fromkeys(grid.strategy for event in CONTESTS.values() for grid in grids(event)))
+
+
+def _short_column(result: TaskResult, bound: str) -> dict[str, str]:
+    picked = {strategy: result.picked(strategy, bound) for strategy in result.finished} | {GREEDY: BASELINE}
     found = {strategy: result.against(name, BASELINE) for strategy, name in picked.items() if name is not None}
     best = max(one.correct for one in found.values())
     return {strategy: _short_cell(one, "**" if one.correct == best else "") for strategy, one in found.items()}
