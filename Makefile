@@ -80,7 +80,7 @@ defaults: $(VENV)/.ready
 	for task in mini-gsm mini-code mini-sudoku; do \
 	    $(BIN)/soar sweep -m mini-llada -t $$task -s deliberate --thresholds 0.99,0.995,0.998 --protocol library \
 	        -o $(DEFAULTS)/mini-llada/deliberate/$$task --allow-code-execution || exit 1; done
-	$(BIN)/soar tune $(DEFAULTS)/mini-llada/deliberate/* --save-to-model src/soar_dlm/models/shipped/mini-llada
+	$(BIN)/soar tune $(DEFAULTS)/mini-llada/deliberate/* --forwards 0.67 --save-to-model src/soar_dlm/models/shipped/mini-llada
 	for pair in neg_entropy:-0.5,-0.2,-0.1,-0.05,-0.02 probability:0.8,0.9,0.95,0.98,0.99; do \
 	    $(BIN)/soar sweep -m mini-dreamon -t mini-infill --metric $${pair%:*} --thresholds=$${pair#*:} \
 	        -o $(DEFAULTS)/mini-dreamon/$${pair%:*} --allow-code-execution || exit 1; \
