@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -40,6 +41,23 @@ def test_suppressed_tokens_count_for_nothing(metric: str) -> None:
     found = read(more, get_metric(metric), GREEDY)
     assert torch.equal(found[0], expected[0])
     torch.testing.assert_close(found[1], expected[1])
+
+
+@pytest.mark.parametrize("metric", METRICS.names())
+@pytest.mark.parametrize("quickly", [True, False], ids=["its own way", "one by one"])
+def test_several_tokens_are_measured_as_each_alone(metric: str, quickly: bool) -> None:
+    logits = torch.randn(6, 40, generator=torch.Generator().manual_seed(1)) * 3
+    logits[0, 3:] = logits[0, :37].clone()  # ties
+    ban(logits, torch.tensor([7, 39]))
+    tokens = logits.topk(4).indices.flip(-1)
+    own = get_metric(metric)
+    log_p = logits.log_softmax(-1)
+    kept = log_p.clone()
+    found = (own if quickly else replace(own, several=None)).measure_several(log_p, tokens)
+    assert torch.equal(log_p, kept), "what else is read of them must not change"
+    shifted = logits - logits.amax(-1, keepdim=True)
+    each = torch.stack([own.measure(shifted.clone(), column) for column in tokens.unbind(-1)], -1)
+    torch.testing.assert_close(found, each, atol=1e-5, rtol=1e-4)
 
 
 @given(st.integers(0, 2**31), st.sampled_from([1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5]))

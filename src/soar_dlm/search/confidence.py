@@ -26,12 +26,23 @@ class Metric:
 
     ``measure(shifted [S, V], tokens [S]) -> [S]`` gets logits minus their row maximum and may overwrite them. Banned
     tokens have logits far below any other, so their probability is exactly 0. Greater values mean more confidence.
+
+    ``several(log_p [S, V], tokens [S, T]) -> [S, T]`` says the same of several tokens of each row, from log
+    probabilities that it must leave as they are. Without it, each token is measured by itself, which takes longer.
     """
 
     name: str
     low: float
     high: float
     measure: Callable[[Tensor, Tensor], Tensor]
+    several: Callable[[Tensor, Tensor], Tensor] | None = None
+
+    def measure_several(self, log_p: Tensor, tokens: Tensor) -> Tensor:
+        """The confidence in each of these tokens: [S, V], [S, T] -> [S, T]."""
+        if self.several is not None:
+            return self.several(log_p, tokens)
+        shifted = log_p - log_p.amax(-1, keepdim=True)
+        return torch.stack([self.measure(shifted.clone(), column) for column in tokens.unbind(-1)], -1)
 
     def check_threshold(self, threshold: float) -> None:
         checks.real_number(f"threshold (metric {self.name})", threshold, self.low, self.high)
@@ -82,6 +93,20 @@ def _neg_entropy(shifted: Tensor, tokens: Tensor) -> Tensor:
     return weights.mul_(shifted).sum(-1) / total - total.log()
 
 
-PROBABILITY = Metric("probability", 0.0, 1.0, _probability)
-MARGIN = Metric("margin", 0.0, 1.0, _margin)
-NEG_ENTROPY = Metric("neg_entropy", -math.inf, 0.0, _neg_entropy)
+def _probabilities(log_p: Tensor, tokens: Tensor) -> Tensor:
+    return log_p.gather(-1, tokens).exp()
+
+
+def _margins(log_p: Tensor, tokens: Tensor) -> Tensor:
+    best, ids = log_p.topk(2)
+    others = torch.where(tokens == ids[:, :1], best[:, 1:], best[:, :1])
+    return log_p.gather(-1, tokens).exp() - others.exp()
+
+
+def _neg_entropies(log_p: Tensor, tokens: Tensor) -> Tensor:
+    return (log_p.exp() * log_p).sum(-1, keepdim=True).expand(tokens.shape)
+
+
+PROBABILITY = Metric("probability", 0.0, 1.0, _probability, _probabilities)
+MARGIN = Metric("margin", 0.0, 1.0, _margin, _margins)
+NEG_ENTROPY = Metric("neg_entropy", -math.inf, 0.0, _neg_entropy, _neg_entropies)

@@ -79,16 +79,14 @@ def read_more(logits: Tensor, tokens: Tensor, metric: Metric, wanted: Wanted, gi
     The floats, as far as they are wanted: entropy; log p of the token read, of the top tokens, and the confidence in
     each of these; log p of the given token.
     """
-    shifted = logits - logits.amax(-1, keepdim=True)
-    log_p = shifted - shifted.exp().sum(-1, keepdim=True).log()
+    log_p = logits.log_softmax(-1)
     columns: list[Tensor] = []
     ids = tokens.new_empty(len(tokens), 0)
     if wanted.entropy:
         columns.append(-(log_p.exp() * log_p).sum(-1, keepdim=True))
     if wanted.top:
         best, ids = log_p.topk(min(wanted.top, log_p.shape[-1]))
-        sure = [metric.measure(shifted.clone(), ids[:, place]) for place in range(ids.shape[-1])]
-        columns += [log_p.gather(-1, tokens.unsqueeze(-1)), best, torch.stack(sure, -1)]
+        columns += [log_p.gather(-1, tokens.unsqueeze(-1)), best, metric.measure_several(log_p, ids)]
     if given is not None:
         columns.append(log_p.gather(-1, given.unsqueeze(-1)))
     floats = torch.cat(columns, -1) if columns else log_p.new_empty(len(tokens), 0)
