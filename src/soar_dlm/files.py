@@ -1,0 +1,135 @@
+"""Files that are there whole or not at all, folders that one process uses at a time, and disk trouble as a sentence.
+
+Whatever a later run depends on is written through this module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from soar_dlm.errors import InputFileError
+
+LOCK = ".lock"
+"""The file in a folder that is locked while a process uses the folder."""
+
+
+@contextmanager
+def explained(doing: str, path: Path) -> Iterator[None]:
+    """Turn what the system says against ``path`` (full disk, no permission, bad name) into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputFileError(f"Cannot {doing} {path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        if "null" not in str(error) and not isinstance(error, UnicodeEncodeError):
+            raise
+        raise InputFileError(f"Cannot {doing} {str(path)!r}: it is no name of a file ({error}).") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write to the path this yields; it takes the place of ``path`` in one move once it is on the disk.
+
+    If anything fails before that, ``path`` is as it was and nothing else is left. An existing file keeps its mode, and
+    a link stays a link.
+    """
+    with explained("write", path):
+        target = path.resolve()
+        fresh = target.with_name(f".{target.name[:200]}.{os.getpid()}.new")
+    try:
+        with explained("write", path):
+            yield fresh
+            _on_disk(fresh)
+            if target.exists():
+                os.chmod(fresh, target.stat().st_mode & 0o7777)
+            os.replace(fresh, target)
+            _on_disk(target.parent)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file's text in one move, in UTF-8 with the line ends that the text has."""
+    with replacing(path) as fresh:
+        fresh.write_bytes(text.encode("utf-8"))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a JSON file in one move."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def _on_disk(path: Path) -> None:
+    """Wait until the disk has what was written to a file, or the names in a folder."""
+    if not hasattr(os, "O_DIRECTORY") and path.is_dir():
+        return  # a system on which folders cannot be opened
+    place = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Use an existing folder alone; where another process does, refuse at once and say which.
+
+    The lock ends with its process, however that ends. A lock file that a killed process left means nothing.
+    """
+    import fcntl
+
+    path = folder / LOCK
+    with explained("write", path):
+        file = _locked_file(path, folder)
+    try:
+        with explained("write", path):
+            file.write(f"process {os.getpid()} on {socket.gethostname()}, {_command()}, since {time.strftime('%F %T')}")
+            file.flush()
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        file.close()
+
+
+def _locked_file(path: Path, folder: Path) -> TextIO:
+    """The lock file, which is this process's now."""
+    import fcntl
+
+    while True:
+        file = path.open("a+", encoding="utf-8", errors="replace")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _same(path, file):
+                file.truncate(0)
+                return file
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            file.close()
+            raise InputFileError(f"{folder} is in use: {holder}. Wait until it is done, or name another.") from error
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _same(path: Path, file: TextIO) -> bool:
+    """Whether the name still leads to this file: its last holder may have removed it before it was locked here."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _command() -> str:
+    """What this process was started as, as short as it can be told from others."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]) or "python"

@@ -1,0 +1,100 @@
+"""Files that are there whole or not at all, and folders that one process uses at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from soar_dlm.errors import InputFileError
+from soar_dlm.files import LOCK, explained, locked, replacing, write_json, write_text
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    file.chmod(0o640)
+    write_text(file, "new\r\n\u2028")
+    assert file.read_bytes() == "new\r\n\u2028".encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def _fail(_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_json(file, {"old": 1})
+    with pytest.raises(ZeroDivisionError), replacing(file) as fresh:
+        _fail(fresh.write_text("half"))
+    with pytest.raises(InputFileError, match=r"Cannot write .*a\.json"), replacing(file):
+        pass  # nothing was written aside
+    assert file.read_text() == '{\n  "old": 1\n}\n'
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/x", "x" * 300, "a\0b", "\ud800"])
+def test_a_bad_path_is_a_sentence(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="Cannot write"):
+        write_text(tmp_path / name, "text")
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_mistakes_are_not_blamed_on_the_path(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ours"), explained("write", tmp_path):
+        raise ValueError("ours")
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    script = (
+        "import resource, signal, sys; from pathlib import Path; from soar_dlm.files import write_text\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "write_text(Path(sys.argv[1]), 'x' * 5000)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, file], capture_output=True, text=True, check=False)
+    assert f"Cannot write {file}: File too large." in done.stderr
+    assert file.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+HOLDER = (
+    "import sys; from pathlib import Path; from soar_dlm.files import locked\n"
+    "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_the_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(InputFileError, match=f"in use: process {holder.pid} on .* since"), locked(tmp_path):
+            pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    assert (tmp_path / LOCK).exists()
+    with locked(tmp_path), pytest.raises(InputFileError, match="in use"), locked(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == [], "a lock that is let go leaves nothing"
+
+
+def test_a_folder_that_cannot_be_locked_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="Cannot write"), locked(tmp_path / "missing"):
+        pass
