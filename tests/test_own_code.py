@@ -13,7 +13,7 @@ from soar_dlm import Candidate, Pool, Proposal, Strategy
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import SettingsError, SoarError, StopError, StrategyError
+from soar_dlm.errors import SettingsError, SoarError, StopError, StrategyError, UnexpectedError
 from soar_dlm.options import Options
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
@@ -171,8 +171,9 @@ def test_a_model_that_breaks_breaks_the_step() -> None:
 
     engine = Engine(CraftedLM(rule, 9))
     engine.add(Request([1, 8], [1], Greedy()))
-    with pytest.raises(KeyError):
+    with pytest.raises(UnexpectedError, match="a bug of the model's") as caught:
         engine.step()
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize("guided", [False, True])

@@ -15,7 +15,8 @@ SoarError
 ├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
 ├── OutOfMemory (MemoryError)       not even one row fits into memory
 ├── InputFileError                  the command cannot read or write a file
-└── MissingExtra (ImportError)      an optional dependency is not installed
+├── MissingExtra (ImportError)      an optional dependency is not installed
+└── UnexpectedError                 what no check foresaw; its cause is the error that was raised
 """
 
 from __future__ import annotations
@@ -23,9 +24,32 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST_SHOWN = 200
+"""Characters of a value that a sentence repeats."""
+
+
+def shown(value: object) -> str:
+    """A value as sentences repeat it: short, on one line, and whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of 5,000 digits, an object whose repr is broken
+        return f"a value of type {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def told(error: BaseException) -> str:
+    """What an error says of itself, on one short line without a full stop; its type where it says nothing."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    text = text if len(text) <= 2 * LONGEST_SHOWN else f"{text[: 2 * LONGEST_SHOWN]}..."
+    return text.rstrip(".") or type(error).__name__
+
 
 class SoarError(Exception):
-    """Base of all errors this package raises on purpose."""
+    """Base of all errors this package raises."""
 
 
 class SettingsError(SoarError, ValueError):
@@ -37,9 +61,10 @@ class UnknownName(SettingsError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
-        near = difflib.get_close_matches(str(name).lower(), self.known, n=1, cutoff=0.6)
+        wanted = name[:LONGEST_SHOWN].lower() if isinstance(name, str) else ""
+        near = difflib.get_close_matches(wanted, self.known, n=1, cutoff=0.6)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"There is no {kind} {name!r}.{hint} Choose from: {', '.join(self.known) or 'none'}.")
+        super().__init__(f"There is no {kind} {shown(name)}.{hint} Choose from: {', '.join(self.known) or 'none'}.")
 
     def __reduce__(self) -> tuple[type[UnknownName], tuple[str, object, list[str]]]:
         return type(self), (self.kind, self.name, self.known)
@@ -102,3 +127,7 @@ class MissingExtra(SoarError, ImportError):
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
         return type(self), (self.package, self.extra, self.purpose)
+
+
+class UnexpectedError(SoarError):
+    """Something failed that no check foresaw; ``__cause__`` is what was raised."""

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
-from soar_dlm.engine.request import Decoding, Request, StepEvent
+from soar_dlm.engine.request import Decoding, Request, StepEvent, check_length
 from soar_dlm.engine.stopping import cut
-from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError
+from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError, shown
 from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.text import Text
@@ -98,14 +98,16 @@ class Jobs:
         """A prompt and the masks that continue it."""
         text, facts = self.need_text(), self.facts
         options = self._options(GenerateOptions, keywords, place, sample)
+        length, most = options.max_new_tokens, None
+        if options.length is not None:
+            length, most = options.length, options.max_new_tokens
+        check_length(length, length, facts)
         before, after = self._encoded(prompt, options)
         if options.length is not None and isinstance(prompt, str) and not options.chat and options.add_special_tokens:
             before, after = _framed(text, facts, prompt)
         if options.truncate_prompt and facts.context is not None:
             before = _last(before, facts.context - options.max_new_tokens - len(after), facts.context)
-        length, most = options.max_new_tokens, None
-        if options.length is not None:
-            length, most = options.length, options.max_new_tokens
+        check_length(len(before) + length + len(after), length, facts)
         canvas = [*before, *[facts.mask_id] * length, *after]
         fill = range(len(before), len(before) + length)
         return Job(Request(canvas, fill, self.strategy(strategy), options, options.stop, most), len(before))
@@ -125,7 +127,8 @@ class Jobs:
         if isinstance(template, str):
             template = Template.parse(template, options.length)
         if not isinstance(template, Template):
-            raise PromptError(f"A template is a string with {{blank}} in it, or a Template, not {template!r}.")
+            raise PromptError(f"A template is a string with {{blank}} in it, or a Template, not {shown(template)}.")
+        check_length(sum(template.lengths), sum(template.lengths), facts)
         max_length = self._max_length(options, template, "max_length" in keywords)
         if template.pieces[-1].strip():
             ends = [token for token in facts.end_ids if max_length is None or token != facts.delete_id]
@@ -167,7 +170,7 @@ class Jobs:
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         if not is_conversation(messages):
             raise PromptError(
-                f"A prompt is a string or a list of messages with 'role' and 'content', not {type(prompt).__name__}."
+                f"A prompt is a string or a list of messages with 'role' and 'content', not {shown(prompt)}."
             )
         if not text.has_chat_template:
             raise PromptError(f"{self.name!r} has no chat template; give plain text and leave out chat.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import index
 from typing import Any, overload
 
 import torch
 from typing_extensions import Unpack
 
 from soar_dlm import checks
+from soar_dlm.doors import answered, door, theirs
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import EngineSettings
@@ -31,10 +31,13 @@ class LM:
     (``lm.defaults``), and the library's otherwise.
     """
 
+    @door
     def __init__(self, checkpoint: Checkpoint, engine: EngineSettings | None = None) -> None:
+        checks.instance("checkpoint", checkpoint, Checkpoint, "what load() reads; call soar_dlm.load instead")
         self.name, self.family, self.model = checkpoint.name, checkpoint.family, checkpoint.model
         self.revision, self.defaults = checkpoint.revision, checkpoint.defaults
-        self.engine_settings = engine or EngineSettings()
+        self.engine_settings = EngineSettings() if engine is None else engine
+        checks.instance("engine", self.engine_settings, EngineSettings, "soar_dlm.EngineSettings")
         self._jobs = Jobs(self.name, self.model.facts, checkpoint.text, self.defaults)
 
     def __repr__(self) -> str:
@@ -63,7 +66,8 @@ class LM:
         """The tokens that end a text; the first is the EOS."""
         return self.model.facts.end_ids
 
-    def strategy(self, name: str | None = None, **settings: Any) -> Strategy:
+    @door
+    def strategy(self, name: str | None = None, /, **settings: Any) -> Strategy:
         """A strategy by name, or the model's default one, with these settings; the rest is as the checkpoint says."""
         return self.defaults.make(name, **settings)
 
@@ -96,6 +100,7 @@ class LM:
         **options: Unpack[GenerateKeywords],
     ) -> Any: ...
 
+    @door
     def generate(
         self,
         prompt: Any,
@@ -111,20 +116,22 @@ class LM:
         checked before the first is decoded. ``progress`` shows a bar.
         """
         single = isinstance(prompt, str) or is_conversation(prompt)
-        if not single and (not isinstance(prompt, Iterable) or isinstance(prompt, Mapping)):
-            raise PromptError(f"generate takes a string, a list of messages, or a list of these, not {prompt!r}.")
+        wanted = "generate takes a string, a list of messages, or a list of these"
+        prompts = [prompt] if single else _own(prompt, wanted)
         samples = _samples(n)
-        jobs = [
-            self._jobs.generate(one, strategy, options, place, sample)
-            for place, one in enumerate([prompt] if single else prompt)
-            for sample in range(samples)
-        ]
-        _check_samples(jobs, samples)
+
+        def job(one: Any, place: int, sample: int) -> Job:
+            made = self._jobs.generate(one, strategy, options, place, sample)
+            _check_samples(made, samples)
+            return made
+
+        jobs = [job(one, place, sample) for place, one in enumerate(prompts) for sample in range(samples)]
         results: list[Any] = self._run(jobs, progress)
         if n is not None:
-            results = [results[start : start + n] for start in range(0, len(results), n)]
+            results = [results[start : start + samples] for start in range(0, len(results), samples)]
         return results[0] if single else results
 
+    @door
     def generate_as_completed(
         self,
         prompts: Iterable[Prompt],
@@ -143,17 +150,19 @@ class LM:
 
         def make(prompt: Prompt, place: int, sample: int) -> Job:
             job = self._jobs.generate(prompt, chosen, options, place, sample)
-            _check_samples([job], samples)
+            _check_samples(job, samples)
             return job
 
-        return self._as_completed(prompts, make, n)
+        return self._as_completed(_offered(prompts, "generate_as_completed takes a list of prompts"), make, n)
 
+    @door
     def stream(
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateKeywords]
     ) -> Iterator[Event]:
         """Continue one text, yielding an :class:`Event` per step; the last one carries the result."""
         return self._stream(self._jobs.generate(prompt, strategy, options))
 
+    @door
     def decode(
         self,
         canvases: Sequence[Sequence[int]],
@@ -167,15 +176,16 @@ class LM:
 
         Blocks are counted from the first such position. ``token_ids`` of a result is the whole canvas.
         """
-        rows = _listed(canvases, "decode takes a list of canvases")
-        places = None if fill is None else _listed(fill, "fill takes a list of positions for each canvas")
+        rows = _own(canvases, "decode takes a list of canvases")
+        places = None if fill is None else _own(fill, "fill takes a list of positions for each canvas")
         if places is not None and len(places) != len(rows):
             raise PromptError(f"fill has {len(places)} entries for {len(rows)} canvases; give one per canvas.")
         jobs = []
         for place, canvas in enumerate(rows):
-            ids = _whole_numbers(canvas, "decode takes a list of canvases, each a list of token ids")
-            masked = [at for at, token in enumerate(ids) if token == self.mask_token_id]
-            named = masked if places is None else _whole_numbers(places[place], "fill takes a list of positions each")
+            ids = list(checks.whole_numbers(_CANVASES, canvas, error=PromptError))
+            named = [at for at, token in enumerate(ids) if token == self.mask_token_id]
+            if places is not None:
+                named = list(checks.whole_numbers(_PLACES, places[place], error=PromptError))
             jobs.append(self._jobs.canvas(ids, named, strategy, options, place))
         return self._run(jobs, progress)
 
@@ -188,12 +198,13 @@ class LM:
         self, prefix: list[str], suffix: list[str], strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> list[Infilling]: ...
 
+    @door
     def infill(self, prefix: Any, suffix: Any, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]) -> Any:
         """Write what is missing between two texts, or between the texts of two lists."""
         if isinstance(prefix, str) and isinstance(suffix, str):
             return self.infill_template(blank_between(prefix, suffix, options), strategy, **options)
         wanted = "infill takes two strings or two lists of strings"
-        before, after = _listed(prefix, wanted), _listed(suffix, wanted)
+        before, after = _own(prefix, wanted), _own(suffix, wanted)
         if len(before) != len(after):
             raise PromptError(f"There are {len(before)} prefixes and {len(after)} suffixes; give one of each.")
         templates = [blank_between(*pair, options) for pair in zip(before, after, strict=True)]
@@ -218,6 +229,7 @@ class LM:
         **options: Unpack[InfillKeywords],
     ) -> list[Infilling]: ...
 
+    @door
     def infill_template(
         self,
         template: Any,
@@ -228,38 +240,50 @@ class LM:
     ) -> Any:
         """Fill the blanks of a text, or of each text of a list; a blank is written ``{blank}`` or ``{blank:8}``."""
         single = isinstance(template, (str, Template))
-        many = [template] if single else _listed(template, "infill_template takes a text with blanks or a list of them")
+        many = [template] if single else _own(template, "infill_template takes a text with blanks or a list of them")
         jobs = [self._jobs.infill(one, strategy, options, place) for place, one in enumerate(many)]
         results = self._run(jobs, progress)
         return results[0] if single else results
 
+    @door
     def infill_as_completed(
         self, templates: Iterable[str | Template], strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> Iterator[tuple[int, Any]]:
         """Fill the blanks of many texts; yields (index, result) as each is done, or (index, SoarError)."""
         self._jobs.check_infill(options)
         chosen = self._jobs.strategy(strategy)
-        return self._as_completed(templates, lambda one, place, _: self._jobs.infill(one, chosen, options, place))
+        offered = _offered(templates, "infill_as_completed takes a list of texts with blanks")
+        return self._as_completed(offered, lambda one, place, _: self._jobs.infill(one, chosen, options, place))
 
+    @door
     def stream_infill(
         self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> Iterator[Event]:
         """Fill the blanks of one text, yielding an :class:`Event` per step; the last one carries the result."""
         return self._stream(self._jobs.infill(template, strategy, options))
 
+    @door
     def encode(self, prompt: str, add_special_tokens: bool = True) -> tuple[list[int], list[int]]:
         """Ids of a prompt as ``generate`` has them, and those after the text that continues it, such as [SEP]."""
-        return self._jobs.need_text().encode(prompt, add_special_tokens)
+        checks.string("A prompt", prompt, PromptError)
+        framed = checks.true_or_false("add_special_tokens", add_special_tokens)
+        return self._jobs.need_text().encode(prompt, framed)
 
+    @door
     def pieces(self, token_ids: Sequence[int]) -> list[str]:
         """Each id as text of its own, special tokens included."""
         text = self._jobs.need_text()
-        return [text.decode([token], keep_special=True) for token in token_ids]
+        ids = checks.whole_numbers("pieces takes a list of token ids", token_ids, error=PromptError)
+        return [text.decode([token], keep_special=True) for token in ids]
 
+    @door
     def text_of(self, token_ids: Sequence[int], stop: Sequence[str] = ()) -> str:
         """The text of generated ids: what comes before the first end token and the first of the strings ``stop``."""
-        return self._jobs.text_of(token_ids, stop)
+        self._jobs.need_text()
+        ids = checks.whole_numbers("text_of takes a list of token ids", token_ids, error=PromptError)
+        return self._jobs.text_of(ids, checks.strings("stop", stop))
 
+    @door
     def engine(self) -> Engine:
         """A new engine for this model, for requests that come and go."""
         text = self._jobs.text
@@ -279,8 +303,9 @@ class LM:
                     advance()
         return [results[place] for place in range(len(jobs))]
 
+    @door
     def _as_completed(
-        self, items: Iterable[Any], make: Callable[[Any, int, int], Job], n: int | None = None
+        self, items: Iterator[Any], make: Callable[[Any, int, int], Job], n: int | None = None
     ) -> Iterator[tuple[int, Any]]:
         samples = n or 1
         jobs: dict[int, Job] = {}
@@ -291,7 +316,8 @@ class LM:
             for place, item in enumerate(items):
                 for sample in range(samples):
                     try:
-                        job = make(item, place, sample)
+                        with answered("Preparing this text"):
+                            job = make(item, place, sample)
                     except SoarError as error:
                         yield error
                     else:
@@ -318,6 +344,7 @@ class LM:
         engine.add(job.request)
         return self._events(job, engine)
 
+    @door
     def _events(self, job: Job, engine: Engine) -> Iterator[Event]:
         forwards = 0
         for event in engine.run():
@@ -340,34 +367,28 @@ def _bar(total: int, shown: bool) -> Iterator[Callable[[], Any]]:
 
 
 def _samples(n: int | None) -> int:
-    if n is None:
-        return 1
-    checks.whole_number("n", n, 1)
-    return n
+    return 1 if n is None else checks.whole_number("n", n, 1, checks.WIDEST)
 
 
-def _check_samples(jobs: Sequence[Job], samples: int) -> None:
-    if samples > 1 and any(job.request.options.temperature == 0 for job in jobs):
+def _check_samples(job: Job, samples: int) -> None:
+    if samples > 1 and job.request.options.temperature == 0:
         raise SettingsError(f"n={samples} at temperature 0 would give the same text each time; set a temperature.")
 
 
-def _listed(values: Any, wanted: str) -> list[Any]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise PromptError(f"{wanted}, not {values!r}.")
-    return list(values)
+_CANVASES = "decode takes a list of canvases, each a list of token ids"
+_PLACES = "fill takes a list of positions each"
 
 
-def _whole_numbers(values: Any, wanted: str) -> list[int]:
-    """A list, array or tensor of whole numbers as a list."""
-    try:
-        numbers = [value if isinstance(value, bool) else index(value) for value in _listed(values, wanted)]
-    except TypeError as error:
-        raise PromptError(f"{wanted}, not {values!r}.") from error
-    if any(isinstance(number, bool) for number in numbers):
-        raise PromptError(f"{wanted}, not booleans.")
-    return numbers
+def _own(values: Any, wanted: str) -> list[Any]:
+    return list(_offered(values, wanted))
 
 
+def _offered(values: Any, wanted: str) -> Iterator[Any]:
+    """What a list or an iterator of the caller's has, one by one; what the iterator raises is the caller's."""
+    return theirs(checks.iterated(wanted, values, PromptError))
+
+
+@door
 def load(
     model: AnyModel,
     device: Any = None,
@@ -393,6 +414,8 @@ def load(
     For both: ``mask_token_id`` for a model that does not name its mask token; ``tokenizer`` to use another one.
     """
     known = LoadOptions.__optional_keys__
+    if engine is not None:
+        checks.instance("engine", engine, EngineSettings, "soar_dlm.EngineSettings")
     for option in options:
         if option not in known:
             raise UnknownName("option of load called", option, [*known, "device", "dtype", "engine"])

@@ -8,13 +8,17 @@ matching ``...Keywords``, which tell type checkers what :class:`soar_dlm.LM` acc
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.search.sampling import Sampling
+
+STRONGEST = 1e6
+"""The greatest guidance: beyond it, logits of 32 bits are no longer finite."""
 
 DEFAULT_LENGTH = 16
 """How many masks a blank starts with unless it says so itself."""
@@ -25,6 +29,7 @@ def _option(default: Any, text: str, *flags: str, command: bool = True, metavar:
     return field(default=default, metadata={"help": text, "flags": flags, "command": command, "metavar": metavar})
 
 
+@guarded
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How one request is decoded, whatever the strategy.
@@ -54,22 +59,23 @@ class Options:
     trace: bool = _option(True, "Keep every step of the search in the result.", command=False)
 
     def __post_init__(self) -> None:
-        if self.block_length is not None:
-            checks.whole_number("block_length", self.block_length, 1)
-        checks.real_number("cfg_scale", self.cfg_scale, 0.0, float("inf"))
-        if self.seed is not None:
-            checks.whole_number("seed", self.seed, 0)
+        checks.field(self, "block_length", checks.whole_number, 1, optional=True)
+        checks.field(self, "cfg_scale", checks.real_number, 0.0, STRONGEST)
+        checks.field(self, "seed", checks.seed, optional=True)
         for name in ("suppress_tokens", "stop_token_ids"):
-            object.__setattr__(self, name, _token_ids(name, getattr(self, name)))
+            checks.field(self, name, _token_ids)
         for name in ("early_exit", "trace"):
-            checks.true_or_false(name, getattr(self, name))
-        _ = self.sampling
+            checks.field(self, name, checks.true_or_false)
+        drawn = self.sampling
+        for name in ("temperature", "top_k", "top_p"):
+            object.__setattr__(self, name, getattr(drawn, name))
 
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.top_k, self.top_p)
 
 
+@guarded
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions(Options):
     """Options of a text that continues a prompt.
@@ -94,16 +100,16 @@ class GenerateOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole_number("max_new_tokens", self.max_new_tokens, 1)
-        if self.length is not None:
-            checks.whole_number("length", self.length, 1)
-            if self.length > self.max_new_tokens:
-                raise SettingsError(f"length is {self.length}, more than max_new_tokens, {self.max_new_tokens}.")
+        checks.field(self, "max_new_tokens", checks.whole_number, 1)
+        checks.field(self, "length", checks.whole_number, 1, optional=True)
+        if self.length is not None and self.length > self.max_new_tokens:
+            raise SettingsError(f"length is {self.length}, more than max_new_tokens, {self.max_new_tokens}.")
         for name in ("chat", "add_special_tokens", "truncate_prompt"):
-            checks.true_or_false(name, getattr(self, name))
-        object.__setattr__(self, "stop", stop_strings(self.stop))
+            checks.field(self, name, checks.true_or_false)
+        checks.field(self, "stop", checks.strings)
 
 
+@guarded
 @dataclass(frozen=True, kw_only=True)
 class InfillOptions(Options):
     """Options of blanks in a text.
@@ -120,10 +126,9 @@ class InfillOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole_number("length", self.length, 1)
-        if self.max_length is not None:
-            checks.whole_number("max_length", self.max_length, 1)
-        checks.true_or_false("fixed", self.fixed)
+        checks.field(self, "length", checks.whole_number, 1)
+        checks.field(self, "max_length", checks.whole_number, 1, optional=True)
+        checks.field(self, "fixed", checks.true_or_false)
 
 
 class DecodeKeywords(TypedDict, total=False):
@@ -170,11 +175,11 @@ def make_options(kind: type[_Kind], keywords: Mapping[str, Any], place: int = 0,
     """
     known = [entry.name for entry in fields(kind)]
     for name in keywords:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise _unknown(name, known)
     given = dict(keywords)
     seeds = given.get("seed")
-    if isinstance(seeds, Sequence) and not isinstance(seeds, str):
+    if isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes)):
         if place >= len(seeds):
             raise SettingsError(f"seed has {len(seeds)} entries, too few for the prompts. Give one number or one each.")
         given["seed"] = seeds[place]
@@ -184,22 +189,8 @@ def make_options(kind: type[_Kind], keywords: Mapping[str, Any], place: int = 0,
     return replace(made, seed=made.seed + sample) if sample else made
 
 
-def stop_strings(value: Any) -> tuple[str, ...]:
-    """One stop string, several or None, as a tuple."""
-    given = () if value is None else value
-    strings = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    if not all(isinstance(one, str) and one for one in strings):
-        raise SettingsError(f"stop must be a non-empty string or a list of them, not {value!r}.")
-    return strings
-
-
 def _token_ids(name: str, value: Any) -> tuple[int, ...]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise SettingsError(f"{name} must be a list of token ids, not {value!r}.")
-    ids = tuple(value)
-    for token in ids:
-        checks.whole_number(f"{name}: a token id", token, 0)
-    return tuple(int(token) for token in ids)
+    return checks.whole_numbers(f"{name} must be a list of token ids", value)
 
 
 _OTHER_WORDS = {
@@ -233,7 +224,9 @@ _OTHER_WORDS = {
 _STRATEGY_SETTINGS = ("beam", "threshold", "metric", "tokens_per_step", "released")
 
 
-def _unknown(name: str, known: Sequence[str]) -> SettingsError:
+def _unknown(name: Any, known: Sequence[str]) -> SettingsError:
+    if not isinstance(name, str):
+        return UnknownName("option", name, known)
     if name in _STRATEGY_SETTINGS:
         return SettingsError(
             f"{name} is a setting of the strategy, not an option of a request. Pass it there, as in "

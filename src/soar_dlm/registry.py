@@ -7,7 +7,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from soar_dlm.errors import DuplicateName, SettingsError, UnknownName
+from soar_dlm import checks
+from soar_dlm.errors import DuplicateName, SettingsError, SoarError, UnknownName, told
 
 T = TypeVar("T")
 
@@ -42,11 +43,17 @@ class Registry(Generic[T]):
             raise self._taken(name)
         try:
             return cast(T, self._loaders[name]())
-        except (ImportError, AttributeError) as error:
-            raise SettingsError(f"The {self.kind} {name!r} is installed but cannot be imported: {error}.") from error
+        except SoarError:
+            raise
+        except Exception as error:  # importing a package runs its code
+            raise SettingsError(
+                f"The {self.kind} {name!r} is installed but cannot be imported: {told(error)}."
+            ) from error
 
     def register(self, name: str, value: T) -> None:
         self._discover()
+        if not checks.string(f"The name of a {self.kind}", name):
+            raise SettingsError(f"The name of a {self.kind} must not be empty.")
         if name in self._loaders:
             raise self._taken(name)
         self._loaders[name] = lambda: value

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from threading import Lock, RLock
+from typing import Any
 
+from soar_dlm import checks
+from soar_dlm.doors import door, theirs
 from soar_dlm.engine.live import LiveRequest
 from soar_dlm.engine.reader import Reader
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode
-from soar_dlm.errors import SoarError
-from soar_dlm.models.masked_lm import MaskedLM
+from soar_dlm.errors import PromptError, SettingsError, SoarError, shown
+from soar_dlm.models.masked_lm import MaskedLM, ModelFacts
+
+_NO_MORE: Any = object()
 
 
 class Engine:
@@ -36,11 +41,17 @@ class Engine:
     ``decode`` turns token ids into text; requests with stop strings need it.
     """
 
+    @door
     def __init__(
         self, model: MaskedLM, settings: EngineSettings | None = None, *, decode: Decode | None = None
     ) -> None:
+        if not isinstance(getattr(model, "facts", None), ModelFacts):
+            raise SettingsError(f"An engine needs a model such as lm.model, not {shown(model)}.")
+        if decode is not None and not callable(decode):
+            raise SettingsError(f"decode must be a function of token ids, not {shown(decode)}.")
         self.model = model
-        self.settings = settings or EngineSettings()
+        self.settings = EngineSettings() if settings is None else settings
+        checks.instance("engine", self.settings, EngineSettings, "soar_dlm.EngineSettings")
         self._decode = decode
         self._reader = Reader(model, self.settings)
         self._waiting: deque[LiveRequest] = deque()
@@ -50,6 +61,7 @@ class Engine:
         self._lists = Lock()
         """Guards the three above; held only to look at them or change them, never during a forward."""
 
+    @door
     def add(self, request: Request) -> int:
         """Queue a request and return its ticket, which identifies its events; bad requests are refused here."""
         live = LiveRequest(-1, request, self.model.facts, self._decode)
@@ -62,6 +74,7 @@ class Engine:
         self._tickets += 1
         return self._tickets - 1
 
+    @door
     def cancel(self, ticket: int) -> None:
         """Drop a request: it takes part in no further step, and a step that is running reports nothing of it."""
         with self._lists:
@@ -92,6 +105,7 @@ class Engine:
                 rows += live.rows
         return done
 
+    @door
     def step(self) -> list[StepEvent]:
         """One forward for all; the events of this step, one per request that took part."""
         with self._stepping:
@@ -110,18 +124,19 @@ class Engine:
                 self._live = [one for one in self._live if one.ticket not in gone]
             return [*events, *(event for event in advanced if event.ticket in kept)]
 
+    @door
     def run(self, requests: Iterable[Request | SoarError] = ()) -> Iterator[StepEvent]:
         """Decode to the end, taking requests from the iterable as there is room; it may be long or slow.
 
         Each takes one ticket, in order. One that is refused, or an error in its place, gives an error event; the
         others continue. More may be added between events.
         """
-        source = iter(requests)
+        source = theirs(checks.iterated("run takes requests", requests, PromptError))
         exhausted = False
         while self.busy or not exhausted:
             while self.hungry and not exhausted:
-                request = next(source, None)
-                if request is None:
+                request = next(source, _NO_MORE)
+                if request is _NO_MORE:
                     exhausted = True
                     break
                 try:

@@ -10,10 +10,18 @@ import numpy as np
 from soar_dlm import checks
 from soar_dlm.engine.journal import Journal
 from soar_dlm.engine.reader import Asked, ReadSettings
-from soar_dlm.engine.request import Decoding, FinishReason, Request, StepEvent, check_canvas, empty_canvas
+from soar_dlm.engine.request import (
+    Decoding,
+    FinishReason,
+    Request,
+    StepEvent,
+    check_canvas,
+    check_length,
+    empty_canvas,
+)
 from soar_dlm.engine.stopping import Decode, Stopping
 from soar_dlm.engine.trace import StepRecord
-from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError
+from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError, told
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate
@@ -24,6 +32,8 @@ from soar_dlm.search.sampling import Sampling
 from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
+_MOST_LIKELY = Sampling()
+
 
 class LiveRequest:
     """A request's search, what it is waiting for, and the journal of its steps.
@@ -32,12 +42,12 @@ class LiveRequest:
     """
 
     def __init__(self, ticket: int, request: Request, facts: ModelFacts, decode: Decode | None = None) -> None:
+        checks.instance("A request", request, Request, "a soar_dlm.Request")
         self.ticket, self.facts, self.options = ticket, facts, request.options
-        if not isinstance(request.strategy, Strategy):
-            raise SettingsError(f"strategy must be a soar_dlm.Strategy such as Soar(), not {request.strategy!r}.")
         try:
             self.strategy = request.strategy.bound(facts.thresholds)
             checks.whole_number("rows", self.strategy.rows, 1)
+            checks.string("metric", self.strategy.metric)
         except SoarError:
             raise
         except Exception as error:
@@ -72,6 +82,7 @@ class LiveRequest:
         if facts.expand_id is None or facts.delete_id is None:
             raise SettingsError("This model has no expand and delete tokens; it cannot change the length of a canvas.")
         checks.whole_number("max_length", max_length, 1)
+        check_length(max_length, max_length, facts)
         sizes = np.bincount(start.blank[start.blank >= 0])
         if sizes.size and max_length < sizes.max():
             raise SettingsError(f"max_length is {max_length}, but a blank starts with {sizes.max()} positions.")
@@ -127,7 +138,7 @@ class LiveRequest:
 
     def _settings_of(self, question: Question) -> ReadSettings:
         """How to read this question: tokens are drawn only where it brings the numbers that decide."""
-        sampling = self._settings.sampling if question.uniforms is not None else Sampling()
+        sampling = self._settings.sampling if question.uniforms is not None else _MOST_LIKELY
         given = question.given is not None
         return replace(self._settings, sampling=sampling, wanted=question.wanted, given=given)
 
@@ -227,7 +238,7 @@ class LiveRequest:
 
 def _blamed(strategy: Strategy, error: Exception) -> StrategyError:
     """The error of a strategy's own code, with the strategy's name in it."""
-    what = str(error) if isinstance(error, StrategyError) else f"{type(error).__name__}: {error}"
+    what = str(error) if isinstance(error, StrategyError) else f"{type(error).__name__}: {told(error)}."
     blamed = StrategyError(f"The strategy {type(strategy).__name__} failed and ended its request. {what}")
     blamed.__cause__ = error
     return blamed

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.engine.trace import StepRecord, Trace
-from soar_dlm.errors import PromptError, PromptTooLong, SoarError
+from soar_dlm.errors import PromptError, PromptTooLong, SoarError, shown, told
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate, Ints
@@ -18,6 +20,11 @@ from soar_dlm.search.strategy import Strategy
 FinishReason = Literal["stop", "length", "budget"]
 
 
+LONGEST = 2**20
+"""The longest canvas of all: a row of more positions fits into no memory, whatever context a model names."""
+
+
+@guarded
 @dataclass(frozen=True)
 class Request:
     """A canvas to fill; plain data that can be pickled and sent elsewhere.
@@ -35,6 +42,12 @@ class Request:
     options: Options = field(default_factory=Options)
     stop: Sequence[str] = ()
     max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.instance("strategy", self.strategy, Strategy, "a soar_dlm.Strategy such as Soar()")
+        checks.instance("options", self.options, Options, "soar_dlm.Options")
+        checks.field(self, "stop", checks.strings)
+        checks.field(self, "max_length", checks.whole_number, 1, optional=True)
 
 
 @dataclass(frozen=True)
@@ -100,19 +113,47 @@ def empty_canvas(tokens: Ints, fill: Ints, mask_id: int, block_length: int | Non
 
 def check_canvas(tokens: Sequence[int], fill: Sequence[int], facts: ModelFacts) -> tuple[Ints, Ints]:
     """The canvas and the sorted positions to fill as arrays, or an error that says what is wrong with them."""
-    try:
-        canvas, places = np.array(tokens, dtype=np.int64), np.unique(np.array(fill, dtype=np.int64))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise PromptError(f"A canvas and its positions to fill must be lists of whole numbers: {error}.") from error
-    if canvas.ndim != 1 or canvas.size == 0:
+    canvas = _whole_numbers("A canvas", tokens, facts)
+    places = np.unique(_whole_numbers("The positions to fill", fill, facts))
+    if canvas.size == 0:
         raise PromptError("A canvas must be a flat, non-empty list of token ids.")
     if canvas.min() < 0 or canvas.max() >= facts.vocab_size:
         raise PromptError(f"A canvas has a token id outside the model's vocabulary (0 to {facts.vocab_size - 1}).")
     if places.size and (places[0] < 0 or places[-1] >= canvas.size):
         raise PromptError(f"A position to fill is outside the canvas (0 to {canvas.size - 1}).")
-    if facts.context is not None and canvas.size > facts.context:
-        raise PromptTooLong(
-            f"Prompt and canvas are {canvas.size} tokens, {places.size} of them to fill; the model's context is "
-            f"{facts.context}. Shorten the prompt or lower max_new_tokens."
-        )
+    check_length(canvas.size, places.size, facts)
     return canvas, places
+
+
+def check_length(size: int, fill: int, facts: ModelFacts) -> None:
+    """Refuse a canvas of ``size`` positions, ``fill`` of them to fill, if it is too long: ask before it is built."""
+    if facts.context is not None and size > facts.context:
+        raise PromptTooLong(
+            f"Prompt and canvas are {size} tokens, {fill} of them to fill; the model's context is {facts.context}. "
+            "Shorten the prompt or lower max_new_tokens."
+        )
+    if size > LONGEST:
+        raise PromptTooLong(
+            f"Prompt and canvas are {size} tokens, more than memory could hold; the most is {LONGEST}. Shorten the "
+            "prompt or lower max_new_tokens."
+        )
+
+
+def _whole_numbers(name: str, values: Any, facts: ModelFacts) -> Ints:
+    """Whole numbers as an array [L]; the length is looked at before the array is made."""
+    wanted = f"{name} must be a flat list of whole numbers"
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        raise PromptError(f"{wanted}, not {shown(values)}.")
+    try:
+        if len(values) > LONGEST:
+            check_length(len(values), len(values), facts)
+        made = np.asarray(values)
+    except SoarError:
+        raise
+    except Exception as error:  # ragged lists, tensors of other devices, arrays of somebody else's making
+        raise PromptError(f"{wanted}: {told(error)}.") from error
+    if made.ndim != 1 or (made.size and made.dtype.kind not in "iu"):
+        raise PromptError(f"{wanted}, not {shown(values)}.")
+    if made.size and int(made.max()) > checks.LARGEST:
+        raise PromptError(f"{wanted} of at most 64 bits.")
+    return made.astype(np.int64)

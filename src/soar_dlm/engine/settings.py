@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 
 
+@guarded
 @dataclass(frozen=True)
 class EngineSettings:
     """``max_rows`` rows at most share a forward; a request wider than that runs alone, in several forwards per step.
@@ -19,5 +21,5 @@ class EngineSettings:
     head_budget: int = 512 * 2**20
 
     def __post_init__(self) -> None:
-        checks.whole_number("max_rows", self.max_rows, 1)
-        checks.whole_number("head_budget", self.head_budget, 1)
+        checks.field(self, "max_rows", checks.whole_number, 1)
+        checks.field(self, "head_budget", checks.whole_number, 1)

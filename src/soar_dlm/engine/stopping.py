@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from soar_dlm.errors import SettingsError, StopError
-from soar_dlm.options import stop_strings
+from soar_dlm import checks
+from soar_dlm.errors import SettingsError, StopError, shown
 from soar_dlm.search.candidate import Ints
 
 Decode = Callable[[Sequence[int]], str]
@@ -19,7 +19,7 @@ class Stopping:
 
     def __init__(self, end_ids: Iterable[int], stops: Sequence[str], decode: Decode | None) -> None:
         self.ends = np.array(sorted(set(end_ids)), dtype=np.int64)
-        self._stops = stop_strings(stops)
+        self._stops = checks.strings("stop", stops)
         self._decode = decode
         if self._stops and decode is None:
             raise SettingsError("Stop strings need a tokenizer: make the engine with Engine(..., decode=...).")
@@ -41,7 +41,7 @@ class Stopping:
             text = self._decode(tokens.tolist())
             return cut(text, self._stops) is not None
         except Exception as error:
-            raise StopError(f"The stop strings could not be checked; decode raised {error!r}.") from error
+            raise StopError(f"The stop strings could not be checked; decode raised {shown(error)}.") from error
 
 
 def cut(text: str, stops: Sequence[str]) -> str | None:

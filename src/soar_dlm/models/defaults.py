@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, UnknownName
+from soar_dlm import checks
+from soar_dlm.doors import guarded
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
 from soar_dlm.models.layouts import write_json
 from soar_dlm.models.source import read_json
 from soar_dlm.search.catalogue import make_strategy
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 FILE, SECTION = "generation_config.json", "soar_dlm"
 
 
+@guarded
 @dataclass(frozen=True)
 class DecodingDefaults:
     """What is used where a request says nothing.
@@ -37,42 +40,36 @@ class DecodingDefaults:
 
     def __post_init__(self) -> None:
         for name in ("settings", "thresholds", "options", "tuned"):
-            _check_table(name, getattr(self, name))
+            checks.table(name, getattr(self, name))
         if "threshold" in self.settings:
             raise SettingsError(
                 "settings must not contain a threshold: it depends on the metric. "
                 'Write it as thresholds = {"probability": ...}.'
             )
         if self.strategy is not None:
-            if not isinstance(self.strategy, str):
-                raise SettingsError(f"strategy must be the name of a strategy, not {self.strategy!r}.")
+            checks.instance("strategy", self.strategy, str, "the name of a strategy")
             make_strategy(self.strategy, **self.settings)
         elif self.settings:
             raise SettingsError("settings are given without a strategy; name the strategy they belong to.")
         for metric, threshold in self.thresholds.items():
-            get_metric(metric).check_threshold(threshold)
+            get_metric(metric).checked_threshold("threshold", threshold)
         for name, settings in self.tuned.items():
-            _check_table(f"tuned[{name!r}]", settings)
+            checks.table(f"tuned[{name!r}]", settings)
             make_strategy(name, **settings)
         if self.strategy in self.tuned:
             self.make()
 
-    def make(self, name: str | None = None, **given: Any) -> Strategy:
+    def make(self, name: str | None = None, /, **given: Any) -> Strategy:
         """The strategy of this name, or the default one, with the settings ``given`` and what was tuned for the rest.
 
         A tuned threshold belongs to its metric: with another metric it does not apply.
         """
-        chosen = (self.strategy or "soar") if name is None else name
+        chosen = (self.strategy or "soar") if name is None else checks.string("The name of a strategy", name)
         asked = {**(self.settings if name is None else {}), **given}
         tuned = dict(self.tuned.get(chosen, {}))
         if "metric" in asked and asked["metric"] != make_strategy(chosen, **tuned).metric:
             tuned.pop("threshold", None)
         return make_strategy(chosen, **{**tuned, **asked})
-
-
-def _check_table(name: str, table: Any) -> None:
-    if not isinstance(table, Mapping) or not all(isinstance(key, str) for key in table):
-        raise SettingsError(f"{name} must map names to values, not be {table!r}.")
 
 
 def read_defaults(content: Mapping[str, Any] | None, where: str) -> DecodingDefaults:
@@ -85,8 +82,7 @@ def read_defaults(content: Mapping[str, Any] | None, where: str) -> DecodingDefa
         if not isinstance(section, Mapping):
             raise SettingsError(f"it must be an object with any of the keys {', '.join(known)}.")
         for key in section:
-            if key not in known:
-                raise UnknownName("key called", key, known)
+            checks.known_name("key called", key, known)
         return DecodingDefaults(**section)
     except SettingsError as error:
         raise CheckpointError(

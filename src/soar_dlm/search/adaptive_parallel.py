@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from soar_dlm.doors import guarded
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class AdaptiveParallel(Strategy):
     """Commit every position above ``threshold``, or else the surest one (Fast-dLLM).

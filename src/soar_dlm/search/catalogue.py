@@ -7,7 +7,9 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm import checks
+from soar_dlm.doors import door
+from soar_dlm.errors import SettingsError, shown
 from soar_dlm.registry import Registry
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ STRATEGIES: Registry[Callable[..., Strategy]] = Registry(
 )
 
 
-def make_strategy(name: str, **settings: Any) -> Strategy:
+@door
+def make_strategy(name: str, /, **settings: Any) -> Strategy:
     """The strategy registered as ``name`` with these settings; a setting it does not have is refused."""
     from soar_dlm.search.strategy import Strategy
 
@@ -44,14 +47,14 @@ def make_strategy(name: str, **settings: Any) -> Strategy:
     kind = factory.func if isinstance(factory, partial) else factory
     known = [field.name for field in fields(kind)] if is_dataclass(kind) else []
     for setting in settings:
-        if setting not in known:
-            raise UnknownName(f"setting of strategy {name!r} called", setting, known)
+        checks.known_name(f"setting of strategy {name!r} called", setting, known)
     strategy = factory(**settings)
     if not isinstance(strategy, Strategy):
         raise SettingsError(f"Strategy {name!r} is not a soar_dlm.Strategy; ask its author to subclass it.")
     return strategy
 
 
+@door
 def as_strategy(strategy: Strategy | str | Mapping[str, Any] | None, what: str = "strategy") -> Strategy:
     """A strategy given as an object, by name, as a table, or left out (SOAR as in the paper).
 
@@ -64,15 +67,16 @@ def as_strategy(strategy: Strategy | str | Mapping[str, Any] | None, what: str =
     if isinstance(strategy, str):
         return make_strategy(strategy)
     if isinstance(strategy, Mapping):
-        settings = {**strategy}
+        settings = {**checks.table(what, strategy)}
         if "strategy" not in settings:
             raise SettingsError(f'{what} must name its strategy, as in {{"strategy": "soar", "beam": 2}}.')
         return make_strategy(settings.pop("strategy"), **settings)
     if not isinstance(strategy, Strategy):
-        raise SettingsError(f"{what} must be a name or a soar_dlm.Strategy such as Soar(), not {strategy!r}.")
+        raise SettingsError(f"{what} must be a name or a soar_dlm.Strategy such as Soar(), not {shown(strategy)}.")
     return strategy
 
 
+@door
 def as_table(strategy: Strategy) -> dict[str, Any]:
     """The table that :func:`as_strategy` makes this strategy from: its name, and the settings that are not defaults."""
     kind: Any = type(strategy)

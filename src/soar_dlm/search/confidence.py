@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
+from soar_dlm.errors import SettingsError, shown
 
 BLOCK = 256
 """Columns per block in :func:`most_likely`; any value gives the same answer."""
 
 
+@guarded
 @dataclass(frozen=True)
 class Metric:
     """A confidence and the range of values it can take.
@@ -37,6 +41,15 @@ class Metric:
     measure: Callable[[Tensor, Tensor], Tensor]
     several: Callable[[Tensor, Tensor], Tensor] | None = None
 
+    def __post_init__(self) -> None:
+        checks.string("The name of a metric", self.name)
+        bounds: tuple[Any, Any] = (self.low, self.high)
+        for bound in bounds:
+            if not isinstance(bound, (int, float)) or math.isnan(bound):
+                raise SettingsError(f"The bounds of a metric must be numbers, not {shown(bound)}.")
+        if not callable(self.measure) or not (self.several is None or callable(self.several)):
+            raise SettingsError(f"The metric {self.name!r} must measure with functions.")
+
     def measure_several(self, log_p: Tensor, tokens: Tensor) -> Tensor:
         """The confidence in each of these tokens: [S, V], [S, T] -> [S, T]."""
         if self.several is not None:
@@ -44,8 +57,9 @@ class Metric:
         shifted = log_p - log_p.amax(-1, keepdim=True)
         return torch.stack([self.measure(shifted.clone(), column) for column in tokens.unbind(-1)], -1)
 
-    def check_threshold(self, threshold: float) -> None:
-        checks.real_number(f"threshold (metric {self.name})", threshold, self.low, self.high)
+    def checked_threshold(self, name: str, threshold: Any) -> float:
+        """A threshold for this metric."""
+        return checks.real_number(f"{name} (metric {self.name})", threshold, self.low, self.high)
 
 
 def most_likely(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.beam import proposals
 from soar_dlm.search.candidate import Candidate, Ints
 from soar_dlm.search.question import Search
@@ -12,6 +13,7 @@ from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Core(Strategy):
     """Commit the surest positions; now and then take back the weakest (CORE).
@@ -29,8 +31,8 @@ class Core(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole_number("every", self.every, 2)
-        checks.whole_number("weak", self.weak, 1)
+        checks.field(self, "every", checks.whole_number, 2)
+        checks.field(self, "weak", checks.whole_number, 1)
 
     def search(self, start: Start) -> Search:
         candidate, steps = start.candidate, 0

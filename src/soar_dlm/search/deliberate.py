@@ -11,19 +11,24 @@ import numpy as np
 from typing_extensions import Self
 
 from soar_dlm import checks
-from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.doors import guarded
+from soar_dlm.errors import SettingsError
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.candidate import Ints
 from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.deliberation import Deliberation
+from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.question import Search
 from soar_dlm.search.rules import Rules
 from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 KINDS = ("open", "plain")
+_DRAFTS = "drafts must be a list of kinds of draft, 'open' or 'plain'"
+MOST_PARTS = 1024
 
 
+@guarded
 @dataclass(frozen=True)
 class Deliberate(Strategy):
     """Draft, verify the text by masking it again, branch on tokens if it fails.
@@ -70,6 +75,7 @@ class Deliberate(Strategy):
     metric: str = "probability"
 
     def __post_init__(self) -> None:
+        get_metric(self.metric)
         if self.draft is not None:
             drafter = as_strategy(self.draft, "draft")
             if self.metric not in (Strategy.metric, drafter.metric):
@@ -77,28 +83,24 @@ class Deliberate(Strategy):
             object.__setattr__(self, "draft", drafter)
             object.__setattr__(self, "metric", drafter.metric)
         super().__post_init__()
-        checks.real_number("accept", self.accept, -math.inf, math.inf)
-        checks.real_number("least", self.least, -math.inf, 0.0)
-        checks.whole_number("tries", self.tries, 0)
-        checks.whole_number("parts", self.parts, 2)
-        checks.whole_number("hidden", self.hidden, 1)
-        checks.whole_number("span", self.span, 1)
+        checks.field(self, "accept", checks.real_number, -math.inf, math.inf)
+        checks.field(self, "least", checks.real_number, -math.inf, 0.0)
+        checks.field(self, "tries", checks.whole_number, 0)
+        checks.field(self, "parts", checks.whole_number, 2, MOST_PARTS)
+        checks.field(self, "hidden", checks.whole_number, 1)
+        checks.field(self, "span", checks.whole_number, 1)
         if self.hidden >= self.parts:
             raise SettingsError(
                 f"hidden must be less than parts, {self.parts}, so that each row shows some of the text."
             )
-        checks.whole_number("choices", self.choices, 2)
-        checks.whole_number("abreast", self.abreast, 1)
-        if self.skip is not None:
-            checks.real_number("skip", self.skip, 0.0, 1.0)
-        if self.budget is not None:
-            checks.whole_number("budget", self.budget, 1)
-        kinds = (self.drafts,) if isinstance(self.drafts, str) else tuple(self.drafts)
+        checks.field(self, "choices", checks.whole_number, 2)
+        checks.field(self, "abreast", checks.whole_number, 1, checks.WIDEST)
+        checks.field(self, "skip", checks.real_number, 0.0, 1.0, optional=True)
+        checks.field(self, "budget", checks.whole_number, 1, optional=True)
+        named = [self.drafts] if isinstance(self.drafts, str) else checks.listed(_DRAFTS, self.drafts)
+        kinds = tuple(checks.known_name("kind of draft called", kind, KINDS) for kind in named)
         if not kinds:
             raise SettingsError("drafts must name at least one kind of draft: 'open' or 'plain'.")
-        for kind in kinds:
-            if kind not in KINDS:
-                raise UnknownName("kind of draft called", kind, KINDS)
         object.__setattr__(self, "drafts", kinds)
         if self._own_drafter is not None and "open" in kinds and not _can_defer(self._own_drafter):
             name = type(self._own_drafter).__name__

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.candidate import Proposal
 from soar_dlm.search.prefix import longest_prefix, ranked
 from soar_dlm.search.question import Reading, Wanted
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class EntropyBound(Strategy):
     """Commit the positions of least entropy, up to a sum of ``gamma`` (EB-Sampler).
@@ -26,7 +28,7 @@ class EntropyBound(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.real_number("gamma", self.gamma, 0.0, float("inf"))
+        checks.field(self, "gamma", checks.real_number, 0.0, float("inf"))
 
     def propose(self, reading: Reading) -> list[Proposal]:
         assert reading.entropy is not None

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.candidate import Proposal
 from soar_dlm.search.prefix import longest_prefix, ranked
 from soar_dlm.search.question import Reading
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Factor(Strategy):
     """Commit the n surest, for the largest n with (n + 1)(1 - c_n) < ``factor``.
@@ -24,7 +26,7 @@ class Factor(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.real_number("factor", self.factor, 0.0, float("inf"), open_low=True)
+        checks.field(self, "factor", checks.real_number, 0.0, float("inf"), open_low=True)
 
     def propose(self, reading: Reading) -> list[Proposal]:
         order, sure = ranked(reading.confidence)

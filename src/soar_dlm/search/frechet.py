@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.candidate import Proposal
 from soar_dlm.search.prefix import longest_prefix, ranked
 from soar_dlm.search.question import Reading
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Frechet(Strategy):
     """Commit the surest positions that are likely right together (Fast-dLLM++).
@@ -24,7 +26,7 @@ class Frechet(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.real_number("delta", self.delta, -1.0, 1.0)
+        checks.field(self, "delta", checks.real_number, -1.0, 1.0)
 
     def propose(self, reading: Reading) -> list[Proposal]:
         order, sure = ranked(reading.confidence)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.beam import proposals
 from soar_dlm.search.candidate import Candidate, Proposal
 from soar_dlm.search.question import Place, Reading, Search
@@ -12,6 +13,7 @@ from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class FreeDave(Strategy):
     """Greedy, token for token, in fewer steps and more rows (FreeDave).
@@ -31,7 +33,7 @@ class FreeDave(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole_number("drafts", self.drafts, 1)
+        checks.field(self, "drafts", checks.whole_number, 1, checks.WIDEST)
 
     @property
     def rows(self) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.beam import proposals
 from soar_dlm.search.candidate import Candidate, Floats, Ints, Proposal
 from soar_dlm.search.question import Reading, Search, Wanted
@@ -13,6 +14,7 @@ from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Klass(Strategy):
     """Commit what is sure and has stopped changing from step to step (KLASS).
@@ -32,9 +34,9 @@ class Klass(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.real_number("sure", self.sure, 0.0, 1.0)
-        checks.real_number("divergence", self.divergence, 0.0, float("inf"))
-        checks.whole_number("history", self.history, 1)
+        checks.field(self, "sure", checks.real_number, 0.0, 1.0)
+        checks.field(self, "divergence", checks.real_number, 0.0, float("inf"))
+        checks.field(self, "history", checks.whole_number, 1)
 
     def search(self, start: Start) -> Search:
         candidate, past = start.candidate, History()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.beam import proposals
 from soar_dlm.search.candidate import Candidate, Proposal
 from soar_dlm.search.question import Place, Reading, Search, Wanted
@@ -12,6 +13,7 @@ from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Lopa(Strategy):
     """Look ahead along several orders, keep what leaves the model surest (LoPA).
@@ -32,7 +34,7 @@ class Lopa(Strategy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole_number("branches", self.branches, 1)
+        checks.field(self, "branches", checks.whole_number, 1, checks.WIDEST)
 
     @property
     def rows(self) -> int:

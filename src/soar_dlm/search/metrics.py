@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from soar_dlm.doors import door
 from soar_dlm.errors import SettingsError
 from soar_dlm.registry import Registry
 
@@ -21,6 +22,7 @@ METRICS: Registry[Metric] = Registry(
 )
 
 
+@door
 def get_metric(name: str) -> Metric:
     """The metric registered as ``name``."""
     from soar_dlm.search.confidence import Metric

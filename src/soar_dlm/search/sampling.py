@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from soar_dlm import checks
+from soar_dlm.doors import guarded
+from soar_dlm.errors import SettingsError, shown
+
+COLDEST, HOTTEST = 1e-30, 1e30
+"""Temperatures that logits of 32 bits can be divided by: colder ones would be 0 there, hotter ones infinite."""
 
 
+@guarded
 @dataclass(frozen=True)
 class Sampling:
     """How a token is drawn from a position's logits.
@@ -23,10 +29,13 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.real_number("temperature", self.temperature, 0.0, float("inf"))
-        checks.real_number("top_p", self.top_p, 0.0, 1.0, open_low=True)
-        if self.top_k is not None:
-            checks.whole_number("top_k", self.top_k, 1)
+        checks.field(self, "temperature", checks.real_number, 0.0, HOTTEST)
+        if 0 < self.temperature < COLDEST:
+            raise SettingsError(
+                f"temperature must be 0, or a number from {COLDEST:g} to {HOTTEST:g}, not {shown(self.temperature)}."
+            )
+        checks.field(self, "top_p", checks.real_number, 0.0, 1.0, open_low=True)
+        checks.field(self, "top_k", checks.whole_number, 1, optional=True)
 
     @property
     def buffers(self) -> int:

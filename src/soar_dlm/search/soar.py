@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from soar_dlm.errors import UnknownName
+from soar_dlm import checks
+from soar_dlm.doors import guarded
 from soar_dlm.search.rules import PAPER, RELEASED, Rules
 from soar_dlm.search.strategy import Strategy
 
 
+@guarded
 @dataclass(frozen=True)
 class Soar(Strategy):
     """Search or Accelerate: a beam while unsure, parallel when sure (Algorithm 1).
@@ -22,8 +24,8 @@ class Soar(Strategy):
     defer_end: bool = False
 
     def __post_init__(self) -> None:
-        if self.released is not None and self.released not in RELEASED:
-            raise UnknownName("released preset", self.released, RELEASED)
+        if self.released is not None:
+            checks.known_name("released preset", self.released, RELEASED)
         super().__post_init__()
 
     @property

@@ -55,11 +55,10 @@ class Strategy:
 
     def __post_init__(self) -> None:
         metric = get_metric(self.metric)
-        checks.whole_number("beam", self.beam, 1)
-        checks.whole_number("tokens_per_step", self.tokens_per_step, 1)
-        checks.true_or_false("defer_end", self.defer_end)
-        if self.threshold is not None:
-            metric.check_threshold(self.threshold)
+        checks.field(self, "beam", checks.whole_number, 1, checks.WIDEST)
+        checks.field(self, "tokens_per_step", checks.whole_number, 1)
+        checks.field(self, "defer_end", checks.true_or_false)
+        checks.field(self, "threshold", metric.checked_threshold, optional=True)
 
     def bound(self, thresholds: Mapping[str, float]) -> Self:
         """The same strategy with an open threshold (None) set to the model's value for the metric."""
