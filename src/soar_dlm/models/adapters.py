@@ -10,7 +10,7 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import nn
 
-from soar_dlm.errors import CheckpointError, MissingExtra, SoarError, WeightsMismatch
+from soar_dlm.errors import CheckpointError, MissingExtra, SoarError, WeightsMismatch, shown
 from soar_dlm.models.families import Family
 from soar_dlm.models.layouts import published_name
 from soar_dlm.models.probes import first_line
@@ -47,7 +47,10 @@ def find_adapter(source: Source) -> Adapter | None:
     base = config.get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise CheckpointError(f"{CONFIG} of {source.name!r} names no base model; set base_model_name_or_path in it.")
-    return Adapter(source.name, path.parent, base, config.get("revision"))
+    revision = config.get("revision")
+    if revision is not None and not isinstance(revision, str):
+        raise CheckpointError(f"{CONFIG} of {source.name!r} names the revision {shown(revision)}; it must be a string.")
+    return Adapter(source.name, path.parent, base, revision)
 
 
 def merge_adapter(adapter: Adapter, family: Family, model: Any) -> None:

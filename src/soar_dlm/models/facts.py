@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from soar_dlm.errors import NoMaskToken
+from soar_dlm import checks
+from soar_dlm.errors import CheckpointError, NoMaskToken, shown
 from soar_dlm.models.families import Family
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.running import first_position
@@ -26,6 +27,9 @@ def read_facts(
 
     ``thresholds`` are the checkpoint's own; they replace the family's.
     """
+    checks.whole_number(f"vocab_size of {name!r}", vocab_size, 1, error=CheckpointError)
+    for key in _TOKENS:
+        _check_ids(name, key, raw.get(key))
     vocabulary: dict[str, int] = tokenizer.get_vocab() if tokenizer is not None else {}
     end_ids = _end_ids(family, raw, model, tokenizer, vocabulary, vocab_size)
     pads = [raw.get("pad_token_id"), getattr(tokenizer, "pad_token_id", None), *end_ids, 0]
@@ -37,19 +41,33 @@ def read_facts(
         pad_id=pad,
         filler_id=end_ids[0] if end_ids else pad,
         end_ids=end_ids,
-        context=_context(model),
+        context=_context(name, model),
         thresholds={**family.thresholds, **thresholds},
         expand_id=expand,
         delete_id=delete,
     )
 
 
-def _context(model: Any) -> int | None:
+_TOKENS = ("mask_token_id", "pad_token_id", "eos_token_id", "expand_token_id", "delete_token_id")
+
+
+def _check_ids(name: str, key: str, value: Any) -> None:
+    """A token id of config.json is a whole number or missing; there may be several that end a text."""
+    several = value if isinstance(value, list) and key == "eos_token_id" else [value]
+    for one in several:
+        if one is not None and (isinstance(one, bool) or not isinstance(one, int)):
+            raise CheckpointError(f"config.json of {name!r} has {key}={shown(value)}; it must be a token id.")
+
+
+def _context(name: str, model: Any) -> int | None:
     """The longest row; "max_sequence_length" is what the published LLaDA calls it."""
     config = getattr(model, "config", None)
     names = ("max_position_embeddings", "max_sequence_length")
     longest = next((found for name in names if (found := getattr(config, name, None))), None)
-    return longest - first_position(getattr(model, "base_model", model)) if longest else None
+    if not longest:
+        return None
+    checks.whole_number(f"The context of {name!r}", longest, 1, error=CheckpointError)
+    return int(longest) - first_position(getattr(model, "base_model", model))
 
 
 def _mask_id(

@@ -19,7 +19,16 @@ from torch import nn
 from typing_extensions import Unpack
 
 from soar_dlm import checks
-from soar_dlm.errors import CheckpointError, MissingExtra, SettingsError, SoarError, UnknownName, WeightsMismatch
+from soar_dlm.errors import (
+    CheckpointError,
+    MissingExtra,
+    SettingsError,
+    SoarError,
+    WeightsMismatch,
+    shown,
+    told,
+)
+from soar_dlm.models.adapters import CONFIG as ADAPTER_CONFIG
 from soar_dlm.models.adapters import Adapter, find_adapter, merge_adapter
 from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.defaults import FILE, SECTION, DecodingDefaults, read_defaults
@@ -30,8 +39,9 @@ from soar_dlm.models.objects import checkpoint_of
 from soar_dlm.models.probes import first_line, padding_is_harmless
 from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.source import Source
-from soar_dlm.models.stock import stock_config
+from soar_dlm.models.stock import checked_config, stock_config
 from soar_dlm.models.text import Text
+from soar_dlm.models.weight_files import check_index, check_size
 
 __all__ = ["AnyModel", "Checkpoint", "LoadOptions", "load_checkpoint", "usable_device"]
 
@@ -90,17 +100,22 @@ def load_checkpoint(
             "trust_remote_code is not needed: the model runs as a class of transformers itself, and no code from a "
             "checkpoint is ever run.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # past load() and its door
         )
     if tokenizer is not None and not hasattr(tokenizer, "get_vocab"):
-        raise SettingsError(f"tokenizer must be a transformers tokenizer, not {tokenizer!r}.")
+        raise SettingsError(f"tokenizer must be a transformers tokenizer, not {shown(tokenizer)}.")
+    if mask_token_id is not None:
+        mask_token_id = checks.whole_number("mask_token_id", mask_token_id, 0)
+    if family is not None:
+        checks.known_name("family", family, [known.name for known in FAMILIES])
     if isinstance(model, (str, os.PathLike)):
         if family is not None:
             raise SettingsError("family is for model objects; the family of a checkpoint is read from its config.json.")
-        return _from_files(os.fspath(model), device, dtype, tokenizer, mask_token_id, options)
+        name = checks.string("The name of a model", os.fspath(model))
+        return _from_files(name, device, dtype, tokenizer, mask_token_id, options)
     if not isinstance(model, nn.Module):
         raise SettingsError(
-            f"load takes a Hub id, a folder, the name of an embedded model or a transformers model, not {model!r}."
+            f"load takes a Hub id, a folder, the name of an embedded model or a transformers model, not {shown(model)}."
         )
     about_files = {"device": device, "dtype": dtype, **options}
     given = [name for name, value in about_files.items() if value is not None]
@@ -127,7 +142,7 @@ def _from_files(
         source = Source.named(name, access)
         adapter = find_adapter(source)
         base = source if adapter is None else _base(adapter, access)
-    with _quiet(base.place), _readable_errors(name):
+    with _readable_errors(name), _quiet(base.place):
         raw, family, model = _model(base, placement)
         if adapter is not None:
             merge_adapter(adapter, family, model)
@@ -136,22 +151,21 @@ def _from_files(
         if tokenizer is None:
             tokenizer = _tokenizer(source, family) or (_tokenizer(base, family) if base is not source else None)
         defaults = _defaults(source) or _defaults(base) or DecodingDefaults()
-        commit = source.commit
-    facts = read_facts(
-        name,
-        family,
-        raw,
-        model,
-        tokenizer,
-        mask_token_id,
-        vocab_size=model.config.vocab_size,
-        thresholds=defaults.thresholds,
-    )
-    running = TransformersLM(model, facts, predicts_next=family.predicts_next)
-    if family is MASKED_LM:
-        running.takes_padding = padding_is_harmless(name, running)
-    text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
-    return Checkpoint(name, family, running, text, commit, defaults)
+        facts = read_facts(
+            name,
+            family,
+            raw,
+            model,
+            tokenizer,
+            mask_token_id,
+            vocab_size=model.config.vocab_size,
+            thresholds=defaults.thresholds,
+        )
+        running = TransformersLM(model, facts, predicts_next=family.predicts_next)
+        if family is MASKED_LM:
+            running.takes_padding = padding_is_harmless(name, running)
+        text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
+        return Checkpoint(name, family, running, text, source.commit, defaults)
 
 
 def _placement(
@@ -190,9 +204,12 @@ def _base(adapter: Adapter, access: Mapping[str, Any]) -> Source:
     if adapter.revision is not None:
         own["revision"] = adapter.revision
     try:
-        return Source.named(adapter.base, own)
+        base = Source.named(adapter.base, own)
+        if base.find(ADAPTER_CONFIG) is not None:
+            raise CheckpointError("That is an adapter itself; merge the two with PEFT and load the merged model.")
     except SoarError as error:
         raise CheckpointError(f"{adapter.name!r} is an adapter for {adapter.base!r}. {error}") from error
+    return base
 
 
 def usable_device(device: str | torch.device | None) -> torch.device:
@@ -201,33 +218,41 @@ def usable_device(device: str | torch.device | None) -> torch.device:
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator or torch.device("cpu")
     try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingsError(f"Device {str(device)!r} cannot be used here: {error}") from error
+        found = torch.empty(0, device=device).device
+    except Exception as error:  # each kind of device has its own errors
+        raise SettingsError(f"Device {shown(device)} cannot be used here: {told(error)}.") from error
+    if found.type == "meta":
+        raise SettingsError("The device 'meta' holds no weights; choose one that does, such as 'cpu'.")
+    return found
 
 
 def _dtype(dtype: str | torch.dtype | None, device: torch.device | None) -> str | torch.dtype:
     if dtype is None:
         return torch.float32 if device is not None and device.type == "cpu" else "auto"
-    if dtype == "auto" or isinstance(dtype, torch.dtype):
+    if isinstance(dtype, torch.dtype):
+        if not dtype.is_floating_point:
+            raise SettingsError(f"dtype must be a floating-point type, not {dtype}.")
         return dtype
-    if dtype not in DTYPES:
-        raise UnknownName("dtype", dtype, [*DTYPES, "auto"])
-    return DTYPES[dtype]
+    known = checks.known_name("dtype", dtype, [*DTYPES, "auto"])
+    return DTYPES.get(known, known)
 
 
 def _model(source: Source, placement: Mapping[str, Any]) -> tuple[dict[str, Any], Family, Any]:
     """The content of config.json, the family it belongs to, and the model of the stock class, with its weights."""
     raw, _ = transformers.PretrainedConfig.get_config_dict(source.place, **source.access)
-    if "model_type" not in raw:
+    if not isinstance(raw, dict) or not isinstance(raw.get("model_type"), str):
         raise CheckpointError(f"Could not load {source.name!r}: it has no config.json that names a model_type.")
+    check_index(source)
+    raw = checked_config(source.name, raw)
     family = family_of(raw)
     config, model_class = _config_and_class(source.name, family, raw)
+    check_size(source, model_class, config)
     model, report = model_class.from_pretrained(
         source.place,
         config=config,
         key_mapping=dict(family.weight_names) or None,
         use_safetensors=True,
+        ignore_mismatched_sizes=True,  # they are refused below, by name
         trust_remote_code=False,
         output_loading_info=True,
         **placement,
@@ -262,7 +287,7 @@ def _tokenizer(source: Source, family: Family) -> Any:
     try:
         return kind.from_pretrained(source.place, trust_remote_code=False, **source.access)
     except Exception as error:  # the Rust side raises bare Exceptions
-        raise CheckpointError(f"The tokenizer of {source.name!r} cannot be read: {first_line(error)}") from error
+        raise CheckpointError(f"The tokenizer of {source.name!r} cannot be read: {told(error)}.") from error
 
 
 def _defaults(source: Source) -> DecodingDefaults | None:
@@ -274,7 +299,7 @@ def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
     unexpected = [
         key for key in report["unexpected_keys"] if not any(re.search(p, key) for p in family.ignored_weights)
     ]
-    shapes = [str(entry[0] if isinstance(entry, tuple) else entry) for entry in report["mismatched_keys"]]
+    shapes = [_misshapen(entry) for entry in report["mismatched_keys"]]
     problems = {"missing": report["missing_keys"], "unexpected": unexpected, "of another shape": shapes}
     found = "; ".join(f"{len(keys)} {what} ({_some(keys)})" for what, keys in problems.items() if keys)
     if found:
@@ -282,6 +307,13 @@ def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
             f"The weights of {name!r} do not fit its config.json: {found}. Download the checkpoint again, or check "
             "that its files are complete and belong together."
         )
+
+
+def _misshapen(entry: Any) -> str:
+    if not isinstance(entry, tuple) or len(entry) != 3:
+        return str(entry)
+    name, there, wanted = entry
+    return f"{name}: {tuple(there)}, not {tuple(wanted)}"
 
 
 def _some(keys: Any, most: int = 3) -> str:
@@ -312,17 +344,19 @@ def _readable_errors(name: str) -> Iterator[None]:
         yield
     except SoarError:
         raise
-    except torch.OutOfMemoryError as error:
+    except (torch.OutOfMemoryError, MemoryError) as error:
         raise CheckpointError(
             f"{name!r} does not fit into memory; try dtype bfloat16, device_map='auto' or a quantization_config."
         ) from error
     except ImportError as error:
         raise CheckpointError(f"Loading {name!r} needs a package that is missing: {first_line(error)}") from error
-    except RuntimeError as error:
-        kind = WeightsMismatch if "size" in str(error) else CheckpointError
-        raise kind(f"Could not load {name!r}: {error}") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise CheckpointError(
             f"Could not load {name!r}: {first_line(error)} Give a local folder, a Hub id whose weights are "
             f"safetensors, or an embedded model ({', '.join(embedded_names())})."
+        ) from error
+    except Exception as error:  # files may hold anything, and transformers expects its own
+        raise CheckpointError(
+            f"Could not load {name!r}: {type(error).__name__}: {told(error)}. Check that its files are complete, "
+            "undamaged and belong together."
         ) from error

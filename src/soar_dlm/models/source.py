@@ -14,7 +14,7 @@ from typing import Any
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
-from soar_dlm.errors import CheckpointError, UnknownName
+from soar_dlm.errors import LONGEST_SHOWN, CheckpointError, UnknownName, shown, told
 from soar_dlm.models.embedded import embedded_folder, embedded_names
 
 
@@ -58,8 +58,8 @@ class Source:
 def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{str(path)!r} cannot be read as JSON: {error}.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{str(path)!r} cannot be read as JSON: {told(error)}.") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{str(path)!r} must hold one JSON object, {{...}}.")
     return content
@@ -68,8 +68,10 @@ def read_json(path: Path) -> dict[str, Any]:
 def _is_hub_id(name: str) -> bool:
     if name in embedded_names() or Path(name).expanduser().is_dir():
         return False
-    if difflib.get_close_matches(name, embedded_names(), n=1, cutoff=0.8):
+    if difflib.get_close_matches(name[:LONGEST_SHOWN], embedded_names(), n=1, cutoff=0.8):
         raise UnknownName("embedded model", name, embedded_names())
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith((".", "~")):
-        raise CheckpointError(f"There is no folder {name!r}. Check the path, or give a Hub id such as owner/model.")
+        raise CheckpointError(
+            f"There is no folder {shown(name)}. Check the path, or give a Hub id such as owner/model."
+        )
     return True

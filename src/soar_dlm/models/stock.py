@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import transformers
 
-from soar_dlm.errors import CheckpointError
+from soar_dlm.errors import CheckpointError, SoarError, shown, told
 from soar_dlm.models.families import FAMILIES, Family
+
+MOST = {"layer": 10_000, "num_labels": 100_000}
+"""Counts in a config.json for which transformers makes a list as long, by what their names contain."""
+IGNORED = ("transformers_weights", "attn_implementation", "_attn_implementation", "_attn_implementation_internal")
+"""What a config.json could use to choose files to open or kernels to fetch; that is the caller's to choose."""
+
+
+def checked_config(name: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of config.json without what it may not decide, and with counts that can be counted to."""
+    for key, value in raw.items():
+        for part, most in MOST.items():
+            if part in key and isinstance(value, (int, float)) and value > most:
+                raise CheckpointError(f"config.json of {name!r} has {key}={shown(value)}, more than any model has.")
+    return {key: value for key, value in raw.items() if key not in IGNORED}
 
 
 def stock_config(family: Family, raw: dict[str, Any]) -> transformers.PretrainedConfig:
@@ -19,6 +34,12 @@ def stock_config(family: Family, raw: dict[str, Any]) -> transformers.Pretrained
         config: transformers.PretrainedConfig = model_class.config_class(**family.make_config(raw))
     except KeyError as error:
         raise CheckpointError(f"config.json names a {family.name} model but lacks {error}.") from error
+    except SoarError:
+        raise
+    except Exception as error:  # fields of the wrong type
+        raise CheckpointError(
+            f"config.json does not describe a {family.name} model: {type(error).__name__}: {told(error)}."
+        ) from error
     config.is_causal = False
     config.use_cache = False
     if "quantization_config" in raw:

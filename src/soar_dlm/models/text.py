@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from soar_dlm.errors import PromptError
+from soar_dlm.errors import PromptError, told
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
@@ -52,14 +52,14 @@ class Text:
         try:
             rendered = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except Exception as error:  # templates are programs and raise what they like
-            raise PromptError(f"The model's chat template rejects these messages: {error}.") from error
+            raise PromptError(f"The model's chat template rejects these messages: {told(error)}.") from error
         return self._ids(rendered), []
 
     def _ids(self, text: str) -> list[int]:
         try:
             ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        except (TypeError, ValueError) as error:
-            raise PromptError(f"The tokenizer rejects this text: {error}.") from error
+        except Exception as error:  # the Rust side raises bare Exceptions
+            raise PromptError(f"The tokenizer rejects this text: {told(error)}.") from error
         return ids
 
     @property
