@@ -7,9 +7,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from math import inf
+from typing import Any, TypeVar, get_args
 
-from soar_dlm.errors import InputFileError
+from soar_dlm import checks
+from soar_dlm.doors import door
+from soar_dlm.errors import InputFileError, told
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
 
@@ -153,18 +156,34 @@ class Trace:
         return [asdict(record) for record in self.steps]
 
     @classmethod
+    @door
     def from_json(cls, source: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Trace:
         """The trace of :meth:`to_json`, or of a line that ``soar generate --trace`` wrote, as text or parsed."""
         try:
             parsed = json.loads(source) if isinstance(source, (str, bytes)) else source
             steps = parsed["trace"] if isinstance(parsed, Mapping) else parsed
             return cls(tuple(_record(step) for step in steps))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {error}).") from error
+        except Exception as error:  # it may be anything
+            raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {told(error)}).") from error
 
 
 def _record(step: Mapping[str, Any]) -> StepRecord:
-    lists = ("positions", "tokens", "confidence", "sizes")
-    before = {"after": step["step"] - 1}
-    beam = (BeamEntry(**{**before, **entry, **{name: tuple(entry[name]) for name in lists}}) for entry in step["beam"])
-    return StepRecord(step["step"], step["forwards"], tuple(beam), step.get("best", 0))
+    number = checks.whole_number("step", step["step"], 0)
+    beam = tuple(_entry(entry, number) for entry in step["beam"])
+    best = checks.whole_number("best", step.get("best", 0), 0, max(len(beam) - 1, 0))
+    return StepRecord(number, checks.whole_number("forwards", step["forwards"], 0), beam, best)
+
+
+def _entry(entry: Mapping[str, Any], step: int) -> BeamEntry:
+    """An entry whose numbers are numbers, and whose lists say something of each position."""
+    known = {"after": step - 1, **entry}
+    for name in ("positions", "tokens", "sizes"):
+        known[name] = checks.whole_numbers(f"{name} must be whole numbers", entry[name])
+    known["confidence"] = tuple(checks.real_number("confidence", one, -inf, inf) for one in entry["confidence"])
+    if len({len(known[name]) for name in ("positions", "tokens", "sizes", "confidence")}) > 1:
+        raise InputFileError("positions, tokens, sizes and confidence differ in length")
+    for name in ("origin", "left", "after", "dive"):
+        checks.whole_number(name, known.get(name, 0), 0)
+    checks.known_name("mode", known["mode"], get_args(Mode))
+    checks.real_number("rank", known["rank"], -inf, inf)
+    return BeamEntry(**known)

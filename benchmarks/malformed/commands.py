@@ -1,0 +1,106 @@
+"""The part ``command``: arguments that make no sense, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from benchmarks.malformed.chooser import Chooser
+from benchmarks.malformed.room import MODEL, Case, NotSoar, Room, command, refused
+
+WORDS = (
+    *("", " ", "x", "0", "1", "-1", "2.5", "nan", "inf", "1e999", "1e-46", "1000000000", "18446744073709551616"),
+    *("True", "False", "[/x]", "[bold", "\udc80", "é\u2028", "a" * 5000, "9" * 5000, "{}", "[]", "a=b", "beam=[]", "="),
+    *(
+        "beam=1e9",
+        "/dev/null/x",
+        "/",
+        ".",
+        "..",
+        "-",
+        "--",
+        "no/such/folder",
+        "soar",
+        "margin",
+        "greedy,greedy",
+        ",",
+        "cpu",
+    ),
+)
+BASES: dict[str, tuple[str, ...]] = {
+    "generate": ("-m", MODEL, "-n", "2", "--device", "cpu", "a prompt"),
+    "infill": ("-m", MODEL, "-n", "2", "--device", "cpu", "a {blank} b"),
+    "chat": ("-m", MODEL, "-n", "2", "--device", "cpu"),
+    "eval": ("-m", MODEL, "-t", "mini-sums", "-s", "greedy", "--limit", "2", "-n", "2", "--device", "cpu", "-o", "OUT"),
+    "sweep": ("-m", MODEL, "-t", "mini-sums", "--limit", "2", "-n", "2", "--thresholds", "0.9", "-o", "OUT"),
+    "table": ("RESULTS",),
+    "tune": ("SWEEP", "-o", "OUT"),
+    "train": ("RECIPE", "-o", "OUT", "--dry-run"),
+    "models": (),
+    "strategies": (),
+    "tasks": (),
+}
+OPTIONS = (
+    *("--beam", "--threshold", "--metric", "--tokens-per-step", "--released", "--set", "--strategy", "--preset"),
+    *("--block-length", "--temperature", "--top-k", "--top-p", "--cfg-scale", "--seed", "--suppress-token", "--n"),
+    *("--stop-token", "--stop", "--length", "--max-length", "--device", "--dtype", "--revision", "--max-rows"),
+    *("--mask-token-id", "--attn-implementation", "--device-map", "-n", "-m", "-i", "-o", "--trace", "-t", "--limit"),
+    *("--chunk", "--protocol", "--data-dir", "--beams", "--thresholds", "--tries", "--drafts", "--figure", "--table"),
+    *("--format", "--forwards", "--speed", "--accuracy", "--save-to-model", "--system", "--until", "--chat", "--jsonl"),
+    *("--resume", "--overwrite", "--watch", "--stats", "--fixed", "--no-early-exit", "--truncate-prompt", "--nonsense"),
+)
+STDIN = (b"", b"x\n", b"\xff\n", b'{"prompt": "a"}\n', b"/reset\n/exit\n")
+
+
+def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
+    name = choose.pick(sorted(BASES))
+    place = room.fresh()
+    found = {
+        "OUT": lambda: str(place / "out"),
+        "RESULTS": lambda: str(room.results),
+        "SWEEP": lambda: str(room.sweep),
+        "RECIPE": lambda: str(room.recipe),
+    }
+    args = [found[word]() if word in found else word for word in BASES[name]]
+    for _ in range(choose.number(1, 3)):
+        kind = choose.number(0, 4)
+        if kind == 0 and args:
+            args[choose.number(0, len(args) - 1)] = choose.pick(WORDS)
+        elif kind == 1 and args:
+            del args[choose.number(0, len(args) - 1)]
+        else:
+            args += [choose.pick(OPTIONS), choose.pick(WORDS)]
+    return name, *args
+
+
+def commands(choose: Chooser, room: Room) -> Case:
+    args, stdin = arguments(choose, room), choose.pick(STDIN)
+    place = room.folder / "case"
+
+    def run() -> None:
+        os.chdir(place)
+        refused(command(*args, stdin=stdin))
+
+    return Case(f"soar {' '.join(args)}", run)
+
+
+def processes(choose: Chooser, room: Room) -> Case:
+    """The same in a process of its own: what a user sees."""
+    args, stdin = arguments(choose, room), choose.pick(STDIN)
+    sent = [os.fsencode(one) for one in args]
+
+    def run() -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "soar_dlm", *sent],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            cwd=room.folder / "case",
+        )
+        said = (done.stdout + done.stderr).decode("utf-8", "replace")
+        if "Traceback (most recent call last)" in said or done.returncode < 0:
+            raise NotSoar(f"exit code {done.returncode}: {said.strip().splitlines()[-1:]}")
+        refused(done.returncode)
+
+    return Case(f"soar (own process) {' '.join(args)}", run)
