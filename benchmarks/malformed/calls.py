@@ -117,8 +117,10 @@ def _texts(choose: Chooser, room: Room) -> Call:
 
 
 def _engine(choose: Chooser, room: Room) -> Call:
+    decode = choose.pick((None, lambda ids: "x"))
+
     def added(tokens: Any, fill: Any, stop: Any, length: Any, settings: Any) -> None:
-        engine = soar.Engine(room.lm.model, settings, decode=choose.pick((None, lambda ids: "x")))
+        engine = soar.Engine(room.lm.model, settings, decode=decode)
         engine.add(soar.Request(tokens, fill, soar.Greedy(), stop=stop, max_length=length))
         for event in engine.run():
             if event.error is not None:

@@ -20,6 +20,10 @@ LARGEST = 2**63 - 1
 LAST_SEED = 2**64 - 1
 EXACT = 2**53
 """Whole numbers up to this one are exact as floating-point numbers."""
+LONGEST = 2**20
+"""The most token ids of a canvas or a list: a row of more fits into no memory, whatever context a model names."""
+MANY = 10**7
+"""The most entries of any list."""
 WIDEST = 65536
 """The most rows or samples that one request can ask for."""
 
@@ -100,7 +104,18 @@ def listed(wanted: str, value: Any, error: type[SoarError] = SettingsError) -> l
     ``wanted`` begins the sentence, as in "stop takes a list of strings". What an iterator of the caller's own raises
     while it runs is the caller's and is not changed.
     """
+    not_too_many(wanted, value, MANY, error)
     return list(iterated(wanted, value, error))
+
+
+def not_too_many(wanted: str, value: Any, most: int, error: type[SoarError] = SettingsError) -> None:
+    """Refuse what says of itself that it has more entries than can be held, such as range(10**12)."""
+    try:
+        size = len(value)
+    except Exception:  # an iterator has no length; what else is wrong shows when it is read
+        return
+    if size > most:
+        raise error(f"{wanted} of at most {most} entries, not {size}.")
 
 
 def iterated(wanted: str, value: Any, error: type[SoarError] = SettingsError) -> Iterator[Any]:
@@ -118,7 +133,10 @@ def whole_numbers(
 ) -> tuple[int, ...]:
     """A list, array or tensor of whole numbers from 0 on, such as token ids or positions."""
     made: list[int] = []
+    not_too_many(wanted, value, LONGEST, error)
     for entry in iterated(wanted, value, error):
+        if len(made) == LONGEST:
+            raise error(f"{wanted} of at most {LONGEST} entries.")
         if isinstance(entry, bool):
             raise error(f"{wanted}, not booleans.")
         number = _index(entry)

@@ -380,6 +380,7 @@ _PLACES = "fill takes a list of positions each"
 
 
 def _own(values: Any, wanted: str) -> list[Any]:
+    checks.not_too_many(wanted, values, checks.MANY, PromptError)
     return list(_offered(values, wanted))
 
 

@@ -20,10 +20,6 @@ from soar_dlm.search.strategy import Strategy
 FinishReason = Literal["stop", "length", "budget"]
 
 
-LONGEST = 2**20
-"""The longest canvas of all: a row of more positions fits into no memory, whatever context a model names."""
-
-
 @guarded
 @dataclass(frozen=True)
 class Request:
@@ -132,10 +128,10 @@ def check_length(size: int, fill: int, facts: ModelFacts) -> None:
             f"Prompt and canvas are {size} tokens, {fill} of them to fill; the model's context is {facts.context}. "
             "Shorten the prompt or lower max_new_tokens."
         )
-    if size > LONGEST:
+    if size > checks.LONGEST:
         raise PromptTooLong(
-            f"Prompt and canvas are {size} tokens, more than memory could hold; the most is {LONGEST}. Shorten the "
-            "prompt or lower max_new_tokens."
+            f"Prompt and canvas are {size} tokens, more than memory could hold; the most is {checks.LONGEST}. "
+            "Shorten the prompt or lower max_new_tokens."
         )
 
 
@@ -145,7 +141,7 @@ def _whole_numbers(name: str, values: Any, facts: ModelFacts) -> Ints:
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
         raise PromptError(f"{wanted}, not {shown(values)}.")
     try:
-        if len(values) > LONGEST:
+        if len(values) > checks.LONGEST:
             check_length(len(values), len(values), facts)
         made = np.asarray(values)
     except SoarError:

@@ -95,7 +95,7 @@ def load_checkpoint(
     **options: Unpack[FileOptions],
 ) -> Checkpoint:
     """A checkpoint by name, or a model object as a checkpoint; see :func:`soar_dlm.load` for the options."""
-    if trust_remote_code:
+    if trust_remote_code is not None and checks.true_or_false("trust_remote_code", trust_remote_code):
         warnings.warn(
             "trust_remote_code is not needed: the model runs as a class of transformers itself, and no code from a "
             "checkpoint is ever run.",
