@@ -29,6 +29,7 @@ from typing import Any
 
 PARTS = {
     "api": 16_000,
+    "templates": 1_000,
     "loading": 8_000,
     "command": 8_000,
     "processes": 40,
@@ -138,6 +139,7 @@ def maker(part: str) -> Callable[[Any, Any], Any]:
 
     return {
         "api": calls.api,
+        "templates": calls.templates,
         "loading": files.loading,
         "command": commands.commands,
         "processes": commands.processes,

@@ -20,7 +20,7 @@ NAMES = tuple(soar.STRATEGIES.names())
 DATACLASSES: tuple[Any, ...] = (
     *(soar.Greedy, soar.AdaptiveParallel, soar.PositionBeam, soar.Soar, soar.Deliberate, soar.Factor, soar.Frechet),
     *(soar.EntropyBound, soar.Klass, soar.Lopa, soar.FreeDave, soar.Core, soar.Options, soar.GenerateOptions),
-    *(soar.InfillOptions, soar.EngineSettings, soar.Metric, soar.Template, soar.Request, Sampling, DecodingDefaults),
+    *(soar.InfillOptions, soar.EngineSettings, soar.Metric, soar.Request, Sampling, DecodingDefaults),
 )
 GENERATE = tuple(entry.name for entry in fields(soar.GenerateOptions))
 INFILL = tuple(entry.name for entry in fields(soar.InfillOptions))
@@ -112,8 +112,21 @@ def _decode(choose: Chooser, room: Room) -> Call:
 
 
 def _texts(choose: Chooser, room: Room) -> Call:
-    target = choose.pick((room.lm.encode, room.lm.pieces, room.lm.text_of, soar.Template.parse, soar.Trace.from_json))
+    target = choose.pick((room.lm.encode, room.lm.pieces, room.lm.text_of, soar.Trace.from_json))
     return target, tuple(choose.value() for _ in range(choose.number(1, 2))), {}
+
+
+def templates(choose: Chooser, room: Room) -> Case:
+    """The part ``templates``: texts with blanks that are none."""
+    valid: dict[Any, tuple[Any, ...]] = {
+        soar.Template: (("a", "b"), (2,)),
+        soar.Template.parse: ("a {blank} b", 4, "<fill>"),
+        soar.Template.between: ("a", "b", 2),
+    }
+    target = choose.pick(list(valid))
+    args = tuple(sometimes(choose, one) for one in valid[target])
+    called = getattr(target, "__qualname__", target)
+    return Case(f"{called}({', '.join(map(shown, args))})", lambda: target(*args))
 
 
 def _engine(choose: Chooser, room: Room) -> Call:

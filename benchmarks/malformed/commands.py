@@ -76,13 +76,8 @@ def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
 
 def commands(choose: Chooser, room: Room) -> Case:
     args, stdin = arguments(choose, room), choose.pick(STDIN)
-    place = room.folder / "case"
-
-    def run() -> None:
-        os.chdir(place)
-        refused(command(*args, stdin=stdin))
-
-    return Case(f"soar {' '.join(args)}", run)
+    case = room.folder / "case"
+    return Case(f"soar {' '.join(args)}", lambda: refused(command(*args, stdin=stdin, folder=case)))
 
 
 def processes(choose: Chooser, room: Room) -> Case:

@@ -137,14 +137,16 @@ class Room:
         return target
 
 
-def command(*args: str, stdin: bytes = b"") -> int:
-    """``soar`` with these arguments, in this process: its exit code. A stack trace is :class:`NotSoar`."""
+def command(*args: str, stdin: bytes = b"", folder: Path | None = None) -> int:
+    """``soar`` with these arguments, in this process and this folder: its exit code. A stack trace is NotSoar."""
     from soar_dlm.cli.main import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace") for _ in range(2))
     before: Any = (sys.argv, sys.stdin, os.getcwd())
     sys.argv, sys.stdin = ["soar", *args], io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     code: object = 0
+    if folder is not None:
+        os.chdir(folder)
     try:
         with redirect_stdout(out), redirect_stderr(err):
             main()

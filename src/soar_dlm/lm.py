@@ -117,7 +117,7 @@ class LM:
         """
         single = isinstance(prompt, str) or is_conversation(prompt)
         wanted = "generate takes a string, a list of messages, or a list of these"
-        prompts = [prompt] if single else _own(prompt, wanted)
+        prompts = iter([prompt]) if single else _offered(prompt, wanted)
         samples = _samples(n)
 
         def job(one: Any, place: int, sample: int) -> Job:
@@ -380,12 +380,12 @@ _PLACES = "fill takes a list of positions each"
 
 
 def _own(values: Any, wanted: str) -> list[Any]:
-    checks.not_too_many(wanted, values, checks.MANY, PromptError)
     return list(_offered(values, wanted))
 
 
 def _offered(values: Any, wanted: str) -> Iterator[Any]:
     """What a list or an iterator of the caller's has, one by one; what the iterator raises is the caller's."""
+    checks.not_too_many(wanted, values, checks.MANY, PromptError)
     return theirs(checks.iterated(wanted, values, PromptError))
 
 

@@ -67,7 +67,8 @@ class DecodingDefaults:
         chosen = (self.strategy or "soar") if name is None else checks.string("The name of a strategy", name)
         asked = {**(self.settings if name is None else {}), **given}
         tuned = dict(self.tuned.get(chosen, {}))
-        if "metric" in asked and get_metric(asked["metric"]).name != make_strategy(chosen, **tuned).metric:
+        metric = checks.string("metric", asked.get("metric", ""))
+        if metric and metric != make_strategy(chosen, **tuned).metric:
             tuned.pop("threshold", None)
         return make_strategy(chosen, **{**tuned, **asked})
 

@@ -1,0 +1,66 @@
+"""A short run of ``benchmarks/fuzz.py``, the same every time: every mistake is answered by a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.fuzz import Tally, judged, run_chunk, shown
+from benchmarks.malformed.room import NotSoar, Room
+
+from soar_dlm.errors import SettingsError, UnexpectedError
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
+    return Room(tmp_path_factory.mktemp("room"))
+
+
+@pytest.mark.parametrize(("part", "size"), [("api", 150), ("loading", 30)])
+@pytest.mark.parametrize("number", [0, 1])
+def test_malformed_calls_are_refused_by_a_soar_error_or_do_their_work(
+    part: str, size: int, number: int, room: Room
+) -> None:
+    tally = Tally()
+
+    def say(message: tuple[Any, ...]) -> None:
+        if message[0] == "end":
+            tally.add(*message[1:])
+
+    run_chunk(part, number, size, room, say)
+    assert tally.calls >= size // 2, "hypothesis may run out of new examples, but not so soon"
+    assert tally.refused > tally.calls // 4, "most of these calls are wrong"
+    assert not tally.others, shown({part: tally})
+
+
+def test_the_fuzzer_tells_what_must_not_be_from_what_may() -> None:
+    def failing(error: BaseException) -> Callable[[], object]:
+        def run() -> None:
+            raise error
+
+        return run
+
+    assert judged(lambda: 5)[0] == "accepted"
+    assert judged(failing(SettingsError("no")))[0] == "refused"
+    assert judged(failing(UnexpectedError("no")))[0] == "unforeseen"
+    assert judged(failing(KeyError("x")))[0] == judged(failing(NotSoar("x")))[0] == "other"
+
+
+def test_the_table_has_the_smallest_example_of_each_mistake() -> None:
+    tally = Tally()
+    tally.add("accepted", "", "fine")
+    tally.add("other", "KeyError in x.py:1", "a longer example")
+    tally.add("other", "KeyError in x.py:1", "example")
+    tally.add("hang", "", "slow")
+    assert "| api | 4 | 0 | 0 | 1 | 2 | 1 |" in shown({"api": tally})
+    assert "OTHER KeyError in x.py:1: 'example'" in shown({"api": tally})
+
+
+def test_a_command_that_shows_a_stack_trace_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from benchmarks.malformed.room import command
+
+    monkeypatch.setattr("soar_dlm.cli.main.app", lambda: print("Traceback (most recent call last)\nOops"))
+    with pytest.raises(NotSoar, match="Oops"):
+        command("models")
