@@ -12,7 +12,7 @@ WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
 
-.PHONY: demo test lint types contracts tests test-kernels format overhead table1 table3 arena eval defaults tables retrain clean
+.PHONY: demo test lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,9 @@ format: $(VENV)/.ready-dev
 
 overhead: $(VENV)/.ready
 	$(BIN)/python benchmarks/overhead.py
+
+fuzz: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.fuzz
 
 table1: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.table1
