@@ -17,6 +17,7 @@ import argparse
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -226,13 +227,15 @@ class Worker:
 
 
 def fuzz(part: str, calls: int, first: int = 0) -> Tally:
-    """So many calls of a part, from this chunk on."""
+    """So many calls of a part, from this chunk on; fewer if it is interrupted."""
     tally, number, worker = Tally(), first, Worker()
     try:
         while tally.calls < calls:
             if not worker.run(part, number, min(CHUNK, calls - tally.calls), tally):
                 worker = Worker()
             number += 1
+    except KeyboardInterrupt:
+        print(f"{part}: interrupted; --parts {part} --first {number} continues", file=sys.stderr)
     finally:
         worker.stop()
     return tally
@@ -267,6 +270,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first chunk, which seeds it")
     given = parser.parse_args()
     quiet()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     tallies: dict[str, Tally] = {}
     for part in given.parts:
         began = time.monotonic()
