@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import time
@@ -17,6 +18,8 @@ from typing import Any, TextIO
 
 from soar_dlm.errors import InputFileError
 
+LEFTOVER = re.compile(r"\..+\.\d+\.new")
+"""The names of files that are not whole yet."""
 LOCK = ".lock"
 """The file in a folder that is locked while a process uses the folder."""
 
@@ -65,6 +68,36 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a JSON file in one move."""
     write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file and wait until the disk has it; if that fails, the file is as long as it was."""
+    with explained("write", path), path.open("ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        rest = memoryview((line + "\n").encode("utf-8"))
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(before)
+            raise
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed left half written in a folder that is used alone."""
+    with explained("write", folder):
+        for left in folder.glob(".*.new"):
+            if LEFTOVER.fullmatch(left.name):
+                left.unlink(missing_ok=True)
+
+
+def parsed_json(content: bytes) -> Any:
+    """The value in UTF-8 JSON; whatever is wrong with it is a ValueError, however deep or long it is."""
+    try:
+        return json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def _on_disk(path: Path) -> None:
