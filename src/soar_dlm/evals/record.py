@@ -47,13 +47,18 @@ class Record:
 
     @classmethod
     def of_line(cls, line: bytes) -> Record:
-        """The record on a line that :attr:`line` made; what a later version added is ignored."""
+        """The record on a line, which must have its end."""
         if not line.endswith(b"\n"):
             raise Damaged("its end is missing")
         try:
             content = files.parsed_json(line)
         except ValueError as error:
             raise Damaged(f"it is not JSON: {error}") from error
+        return cls.from_json(content)
+
+    @classmethod
+    def from_json(cls, content: Any) -> Record:
+        """The record that :meth:`to_json` made plain; what a later version added is ignored."""
         found = Fields(content)
         return cls(
             index=found.whole("index"),
