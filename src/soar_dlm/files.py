@@ -18,6 +18,11 @@ from typing import Any, TextIO
 
 from soar_dlm.errors import InputFileError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 LEFTOVER = re.compile(r"\..+\.\d+\.new")
 """The names of files that are not whole yet."""
 LOCK = ".lock"
@@ -98,6 +103,18 @@ def parsed_json(content: bytes) -> Any:
         return json.loads(content.decode("utf-8"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The tables in a TOML file, which messages call ``what``."""
+    with explained(f"read {what}", path):
+        content = path.read_bytes()
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise InputFileError(f"{str(path)!r} cannot be read: it is nested too deeply.") from error
+    except ValueError as error:  # not TOML, not UTF-8, or a number that is too long
+        raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
 
 
 def _on_disk(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,6 @@ from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.search.catalogue import as_table, make_strategy
 from soar_dlm.search.strategy import Strategy
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Preset:
 
 def read_preset(path: str | Path) -> Preset:
     """The preset in a TOML file: ``strategy = "soar"`` and a table of ``settings``."""
-    content = read_toml(Path(path), "the preset")
+    content = files.read_toml(Path(path), "the preset")
     strategy, settings, about = content.get("strategy"), content.get("settings", {}), content.get("about", "")
     unknown = sorted(content.keys() - {"strategy", "settings", "about"})
     if not isinstance(strategy, str) or not isinstance(settings, dict) or unknown:
@@ -47,18 +41,6 @@ def read_preset(path: str | Path) -> Preset:
             f"{str(path)!r} is not a preset: it must have strategy, may have settings and about, and nothing else."
         )
     return Preset(strategy, settings, str(about))
-
-
-def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The tables in a TOML file, which messages call ``what``."""
-    with files.explained(f"read {what}", path):
-        content = path.read_bytes()
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except RecursionError as error:
-        raise InputFileError(f"{str(path)!r} cannot be read: it is nested too deeply.") from error
-    except ValueError as error:  # not TOML, not UTF-8, or a number that is too long
-        raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
 
 
 def write_preset(path: str | Path, preset: Preset) -> None:
