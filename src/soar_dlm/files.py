@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -61,7 +61,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(fresh, target)
             _on_disk(target.parent)
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -64,6 +64,7 @@ def train(
         f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
         f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
     )
+    trainer.check()
     if dry_run:
         if code:
             console.print(f"Validation runs what the model writes ({', '.join(code)}): add --allow-code-execution.")

@@ -55,16 +55,13 @@ class Trainer:
     """
 
     def __init__(self, recipe: Recipe, folder: str | Path, *, device: str | torch.device | None = None) -> None:
-        """Check that the recipe can be trained, and read back a run in the folder; only :meth:`run` writes."""
+        """Read back the run in the folder, if there is one; only :meth:`run` writes."""
         self.recipe, self.folder = recipe, RunFolder(Path(folder))
         self.device = usable_device(device)
         self.folder.check(recipe)
         self.examples = [Examples(recipe.data_of(stage), recipe.seed) for stage in range(len(recipe.stages) + 1)]
         self.tokenizer = self.folder.tokenizer() or self._new_tokenizer()
         self.config = layout_config(recipe.model.layout, self._shape(), self.tokenizer.get_vocab())
-        for stage in range(len(self.examples)):
-            self._batches(stage).check()
-        check_fits(recipe, self.tokenizer)
         self.model = new_model(recipe.model.layout, self.config, recipe.seed)
         if recipe.model.number_waves:
             write_waves(self.model.model.embed_tokens.weight.data, self.tokenizer)
@@ -99,6 +96,12 @@ class Trainer:
     @property
     def parameters(self) -> int:
         return sum(weight.numel() for weight in self.model.parameters())
+
+    def check(self) -> None:
+        """Refuse what would stop the run later: data or held-out problems that do not fit into the model's context."""
+        for stage in range(self.recipe.stage_at(self.step)[0], len(self.examples)):
+            self._batches(stage).check()
+        check_fits(self.recipe, self.tokenizer)
 
     def run(self, until: int | None = None) -> Iterator[Progress | Validation]:
         """Train to the recipe's last step, or to an earlier one with the schedule unchanged.
