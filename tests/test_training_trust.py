@@ -65,8 +65,8 @@ def written(folder: Path, context: int = 128, task: str = "mini-sums") -> Path:
 
 
 def test_a_dry_run_finds_validation_problems_that_do_not_fit_and_writes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"validation problems of mini-sums take up to (\d+).*model.context is 40"):
-        soar("train", written(tmp_path, context=40), "-o", tmp_path / "out", "--dry-run", "--device", "cpu")
+    with pytest.raises(SettingsError, match=r"validation problems of mini-sums take up to (\d+).*model.context is 64"):
+        soar("train", written(tmp_path, context=64), "-o", tmp_path / "out", "--dry-run", "--device", "cpu")
     assert [file.name for file in tmp_path.iterdir()] == ["recipe.toml"]
 
 
