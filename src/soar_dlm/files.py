@@ -76,11 +76,11 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(content, indent=2) + "\n")
 
 
-def append_line(path: Path, line: str) -> None:
+def append_line(path: Path, line: str | bytes) -> None:
     """Add a line to a file and wait until the disk has it; if that fails, the file is as long as it was."""
     with explained("write", path), path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
-        rest = memoryview((line + "\n").encode("utf-8"))
+        rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
         try:
             while rest:
                 rest = rest[file.write(rest) :]

@@ -64,8 +64,10 @@ class Manifest:
         settings, machine = found.inside("settings"), found.inside("machine")
         _check_settings(settings)
         libraries = [] if found.lacks("library") else found.each_inside("library")
-        if not machine.lacks("cpu"):
-            machine.text("cpu")
+        machine.text("cpu")
+        if not machine.lacks("cores"):
+            machine.whole("cores", 1)
+        machine.content.setdefault("cores", None)
         return cls(settings.content, machine.content, [one.content for one in libraries])
 
 

@@ -114,7 +114,7 @@ class ResultFolder:
         manifest = self._manifest_for(settings)
         kept, bad = self._sorted_out(manifest)
         for line in bad:
-            files.append_line(self.path / DAMAGED, line.rstrip(b"\n").decode("utf-8", errors="backslashreplace"))
+            files.append_line(self.path / DAMAGED, line.removesuffix(b"\n"))
         begun = list(_begun(manifest.settings, kept))
         if kept or bad:
             self._write(begun, kept)

@@ -113,7 +113,7 @@ class RunFolder:
 
     def state(self) -> dict[str, Any] | None:
         """The state to resume from, if there is one."""
-        if self._content(self.state_file) is None:
+        if self.stamp() is None:
             return None
         try:
             state: dict[str, Any] = torch.load(self.state_file, map_location="cpu", weights_only=True)
