@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from soar_dlm.cli.main import app
 from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
+from soar_dlm.evals.comparison import Method, settings_of
 from soar_dlm.evals.protocol import methods
 from soar_dlm.evals.results import MANIFEST, RESULTS, ResultFolder
 from soar_dlm.lm import load
@@ -201,8 +202,8 @@ def test_mistakes_are_told_before_anything_is_written(
 
 
 def test_a_run_without_a_line_may_start_again_with_other_settings(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"order": ["g"], "chunk": 1, "problems": 1, "seed": 0}
-    settings |= {"model": "m", "task": "t", "methods": {}}
+    task, lm = MiniSums(), load("random-llada", "cpu")
+    settings = settings_of(lm, task, task.distinct("test", 1), {"g": Method(Greedy())}, chunk=1, seed=0)
     ResultFolder(tmp_path).resume(settings)
     assert ResultFolder(tmp_path).resume({**settings, "seed": 1}).settings["seed"] == 1
 

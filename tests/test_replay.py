@@ -13,6 +13,7 @@ import pytest
 
 from soar_dlm.engine.request import Decoding, Request
 from soar_dlm.errors import SettingsError
+from soar_dlm.evals.fields import Fields
 from soar_dlm.evals.replay import NEVER, Course, Outcome, check_replayable
 from soar_dlm.lm import load
 from soar_dlm.options import Options
@@ -93,7 +94,7 @@ def test_a_course_is_read_as_it_was_written() -> None:
     model = model_with_ends(3)
     course = course_of(model, deliberated(model, Deliberate(threshold=0.9, accept=NEVER, tries=MOST)))
     assert len(course.stages) > 1
-    assert Course.from_json(json.loads(json.dumps(asdict(course)))) == course
+    assert Course.read(Fields(json.loads(json.dumps(asdict(course))))) == course
 
 
 @pytest.mark.parametrize("stop", [[], [" "]])

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from soar_dlm.errors import InputFileError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LEFTOVER = re.compile(r"\..+\.\d+\.new")
+"""The names of files that are not whole yet."""
 LOCK = ".lock"
 """The file in a folder that is locked while a process uses the folder."""
 
@@ -53,7 +61,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(fresh, target)
             _on_disk(target.parent)
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -65,6 +74,48 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a JSON file in one move."""
     write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def append_line(path: Path, line: str | bytes) -> None:
+    """Add a line to a file and wait until the disk has it; if that fails, the file is as long as it was."""
+    with explained("write", path), path.open("ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(before)
+            raise
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed left half written in a folder that is used alone."""
+    with explained("write", folder):
+        for left in folder.glob(".*.new"):
+            if LEFTOVER.fullmatch(left.name):
+                left.unlink(missing_ok=True)
+
+
+def parsed_json(content: bytes) -> Any:
+    """The value in UTF-8 JSON; whatever is wrong with it is a ValueError, however deep or long it is."""
+    try:
+        return json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The tables in a TOML file, which messages call ``what``."""
+    with explained(f"read {what}", path):
+        content = path.read_bytes()
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise InputFileError(f"{str(path)!r} cannot be read: it is nested too deeply.") from error
+    except ValueError as error:  # not TOML, not UTF-8, or a number that is too long
+        raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
 
 
 def _on_disk(path: Path) -> None:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.search.catalogue import as_table, make_strategy
 from soar_dlm.search.strategy import Strategy
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -38,12 +33,7 @@ class Preset:
 
 def read_preset(path: str | Path) -> Preset:
     """The preset in a TOML file: ``strategy = "soar"`` and a table of ``settings``."""
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputFileError(f"Cannot read the preset {str(path)!r}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
+    content = files.read_toml(Path(path), "the preset")
     strategy, settings, about = content.get("strategy"), content.get("settings", {}), content.get("about", "")
     unknown = sorted(content.keys() - {"strategy", "settings", "about"})
     if not isinstance(strategy, str) or not isinstance(settings, dict) or unknown:
@@ -56,7 +46,7 @@ def read_preset(path: str | Path) -> Preset:
 def write_preset(path: str | Path, preset: Preset) -> None:
     head = {"about": preset.about, "strategy": preset.strategy}
     lines = [*_assignments(head), "", "[settings]", *_assignments(preset.settings)]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files.write_text(Path(path), "\n".join(lines) + "\n")
 
 
 def _assignments(values: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
-from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
+from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, Repair, prepared, problems_of
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
 
@@ -60,6 +60,7 @@ def evaluate(
     metric: opt.Metric = None,
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
+    repair: Repair = False,
     allow_code_execution: AllowCode = False,
     loading: dict[str, Any],
 ) -> None:
@@ -71,15 +72,14 @@ def evaluate(
     """
     import_library()
     from soar_dlm.evals.comparison import compare
-    from soar_dlm.evals.protocol import methods, task_names
-    from soar_dlm.presets import read_preset
+    from soar_dlm.evals.protocol import methods, named_presets, task_names
 
     checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
     tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
     if not tasks:
         raise SettingsError("Name at least one task.")
-    presets = {path.stem: read_preset(path) for path in preset or ()}
+    presets = named_presets(preset or ())
     settings = opt.given(beam=beam, threshold=threshold, metric=metric)
     names, lengths = listed(strategy), numbers_of(length or "", int)
     for one in tasks:
@@ -89,5 +89,7 @@ def evaluate(
     for one, own in zip(tasks, problems, strict=True):
         wanted = methods(names, lengths, one, protocol, presets, lm.defaults, **settings)
         with bar(one.name, len(own) * len(wanted), console) as count:
-            compare(lm, one, own, wanted, chunk=chunk, folder=output / one.name, seed=seed, on_record=count)
-    console.print(f"The results are in {output}. To see them: soar table {output}")
+            compare(
+                lm, one, own, wanted, chunk=chunk, folder=output / one.name, seed=seed, on_record=count, repair=repair
+            )
+    console.print(f"The results are in {output}. To see them: soar table {output}", markup=False)

@@ -21,6 +21,9 @@ DataDir = Annotated[
 ]
 Protocol = Annotated[str, typer.Option(help="'paper' decodes the full canvas, 'library' stops where the text ends.")]
 Chunk = Annotated[int, typer.Option(help="Problems that a method decodes in one turn.")]
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Move damaged lines of the results aside, and decode their problems again.")
+]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code-execution", help="Run what the model writes, which judging code tasks needs.")
 ]

@@ -10,6 +10,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from soar_dlm import checks
 from soar_dlm.cli import completion
@@ -17,7 +18,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
-from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
+from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, Repair, prepared, problems_of
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError, UnknownName
 
@@ -67,6 +68,7 @@ def sweep(
     data_dir: DataDir = None,
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
+    repair: Repair = False,
     allow_code_execution: AllowCode = False,
     loading: dict[str, Any],
 ) -> None:
@@ -102,12 +104,12 @@ def sweep(
     problems = problems_of(chosen, split, limit)
     lm = loaded(model, loading)
     with bar(chosen.name, len(problems) * len(compared), console) as count:
-        compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count)
+        compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count, repair=repair)
     found = ResultFolder(output).read()
     Console().print(shown(found) if strategy == SOAR else shown_deliberate(found))
     if figure is not None:
         draw_sweep(pooled([found]).points, title(found), figure)
-        console.print(f"The figure is in {figure}.")
+        console.print(f"The figure is in {figure}.", markup=False)
 
 
 def check_grid(strategy: str, grid: Mapping[str, Any], figure: Path | None) -> None:
@@ -144,7 +146,7 @@ def shown(found: Results) -> Table:
     from soar_dlm.evals.reports import rate
     from soar_dlm.evals.sweeps import pooled
 
-    table = Table(box=SIMPLE_HEAD, title=title(found))
+    table = Table(box=SIMPLE_HEAD, title=Text(title(found)))
     for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
         table.add_column(column, justify="right")
     for point, one in pooled([found]).points.items():
@@ -159,7 +161,7 @@ def shown_deliberate(found: Results) -> Table:
     from soar_dlm.evals.reports import rate
 
     swept = pooled_deliberate([found])
-    table = Table(box=SIMPLE_HEAD, title=title(found), caption="Settings that no cheaper one is as accurate as.")
+    table = Table(box=SIMPLE_HEAD, title=Text(title(found)), caption="Settings that no cheaper one is as accurate as.")
     for column in ("tau", "accept", "tries", "accuracy", "forwards", "p"):
         table.add_column(column, justify="right")
     table.add_row("greedy", "", "", rate(swept.greedy), f"{swept.greedy.forwards:.1f}", "")

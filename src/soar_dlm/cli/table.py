@@ -64,10 +64,10 @@ def show(made: Grid, console: Console) -> None:
     """Accuracy, interval and speed-up on separate lines, so that six columns fit into a narrow terminal."""
     from soar_dlm.evals.tables import GREEDY, accuracy_text, interval_text, notes, speed_text
 
-    shown = Table(box=SIMPLE_HEAD, title=made.model)
+    shown = Table(box=SIMPLE_HEAD, title=Text(made.model))
     shown.add_column("method", no_wrap=True)
     for column in made.columns:
-        shown.add_column(f"{column.task}\n{column.length}", justify="right", overflow="fold")
+        shown.add_column(Text(f"{column.task}\n{column.length}"), justify="right", overflow="fold")
     for row in made.rows:
         found = [made.cells.get((row, column)) for column in made.columns]
         label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from soar_dlm.cli.problems import AllowCode, prepared
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def train(
     device: Annotated[
         Optional[str], typer.Option(help="cpu, cuda, cuda:1, mps. Default: the first accelerator.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the recipe and say what it makes.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check the recipe and say what it makes; write nothing.")
+    ] = False,
+    allow_code_execution: AllowCode = False,
 ) -> None:
     """Train a small masked diffusion model, in the layout of LLaDA or Dream.
 
@@ -47,8 +51,12 @@ def train(
         console.print(
             "This machine reports AMX instructions but does not allow them; training without them.", style="dim"
         )
+    from soar_dlm.tasks.catalogue import make_task
     from soar_dlm.train.trainer import Trainer
 
+    code = [name for name in settings.data.tasks if make_task(name).runs_code]
+    if code and not dry_run:
+        prepared(code[0], None, allow_code_execution, console)
     trainer = Trainer(settings, output, device=device)
     last = min(until or settings.steps, settings.steps)
     resumed = f", resuming after step {trainer.step:,}" if trainer.step else ""
@@ -56,7 +64,10 @@ def train(
         f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
         f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
     )
+    trainer.check()
     if dry_run:
+        if code:
+            console.print(f"Validation runs what the model writes ({', '.join(code)}): add --allow-code-execution.")
         return
     if trainer.step >= last:
         raise SettingsError(f"{str(output)!r} is already at step {trainer.step}; nothing is left to train.")
@@ -65,7 +76,7 @@ def train(
     except KeyboardInterrupt:
         console.print("Stopped. The same command resumes from the last saved step.")
         raise typer.Exit(130) from None
-    console.print(f'Done. Try it: soar generate -m {output} "..."')
+    console.print(f'Done. Try it: soar generate -m {output} "..."', markup=False)
 
 
 def _follow(trainer: Trainer, last: int, console: Console) -> None:

@@ -153,9 +153,12 @@ def deliberate_choice(runs: Sequence[Results], wish: Wish, as_default: bool) -> 
 
 
 def about_point(found: Measured[Any], one: Summary) -> str:
+    from soar_dlm.evals.comparison import ratio
+
+    share = ratio(one.forwards, found.greedy.forwards)
     return (
         f"{found.model} on {', '.join(found.tasks)}: {one.accuracy:.1%} of {one.problems:,} problems "
-        f"(greedy {found.greedy.accuracy:.1%}) with {one.forwards / found.greedy.forwards:.2f} of greedy's forwards"
+        f"(greedy {found.greedy.accuracy:.1%}) with {share:.2f} of greedy's forwards"
     )
 
 

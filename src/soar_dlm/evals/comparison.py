@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,10 +20,12 @@ import torch
 import transformers
 
 import soar_dlm
-from soar_dlm import checks
+from soar_dlm import checks, files
 from soar_dlm.errors import SettingsError
+from soar_dlm.evals.manifest import Turn, turns
+from soar_dlm.evals.record import Record
 from soar_dlm.evals.replay import Course, check_replayable
-from soar_dlm.evals.results import Record, ResultFolder, Turn, turns
+from soar_dlm.evals.results import DAMAGED, RESULTS, ResultFolder
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
@@ -66,6 +71,7 @@ def compare(
     folder: Path | None = None,
     seed: int = 0,
     on_record: Callable[[Record], None] | None = None,
+    repair: bool = False,
 ) -> list[Record]:
     """Decode every problem with every method; returns a record for each pair, in the order they were made.
 
@@ -79,6 +85,8 @@ def compare(
     4. With a ``folder``, each record is written as it is made. Another call with the same settings resumes after the
        last complete turn; other settings are refused. An incomplete turn is decoded again from its start: what shares
        a batch can change the last digits of a confidence, and the file should be that of an uninterrupted run.
+    5. A folder is used by one process at a time. A damaged line in it is refused; with ``repair`` such lines are moved
+       aside, and only their problems are decoded again.
 
     ``on_record`` is called with every record, those read from the folder first.
     """
@@ -87,21 +95,53 @@ def compare(
         raise SettingsError("Give at least one method to compare.")
     ready = {name: _bound(method, lm) for name, method in methods.items()}
     settings = settings_of(lm, task, problems, ready, chunk, seed)
-    results = None if folder is None else ResultFolder(folder).resume(settings)
-    records = [] if results is None else list(results.records)
-    for record in records:
-        _report(on_record, record)
-    left = list(turns(settings))[0 if results is None else results.turns_done :]
-    for name in dict.fromkeys(turn.method for turn in left):
-        for _ in _answers(lm, task, problems[:WARM_UP], ready[name], seed):
-            pass
-    for turn in left:
-        for record in _decode(lm, task, problems, turn, ready[turn.method], seed):
-            if folder is not None:
-                ResultFolder(folder).append(record)
-            records.append(record)
+
+    def decode(turn: Turn, indices: Sequence[int]) -> Iterator[Record]:
+        return _decode(lm, task, problems, turn.method, indices, ready[turn.method], seed)
+
+    with _alone(folder) as store:
+        if store is not None and repair:
+            _repair(store, settings, decode)
+        results = None if store is None else store.resume(settings)
+        records = [] if results is None else list(results.records)
+        for record in records:
             _report(on_record, record)
+        left = list(turns(settings))[0 if results is None else results.turns_done :]
+        for name in dict.fromkeys(turn.method for turn in left):
+            for _ in _answers(lm, task, problems[:WARM_UP], ready[name], seed):
+                pass
+        for turn in left:
+            for record in decode(turn, range(turn.start, turn.stop)):
+                if store is not None:
+                    store.append(record)
+                records.append(record)
+                _report(on_record, record)
     return records
+
+
+@contextmanager
+def _alone(folder: Path | None) -> Iterator[ResultFolder | None]:
+    """The folder of the results, made if need be and used by this process alone."""
+    if folder is None:
+        yield None
+        return
+    with files.explained("write", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with files.locked(folder):
+        files.remove_leftovers(folder)
+        yield ResultFolder(folder)
+
+
+def _repair(
+    store: ResultFolder, settings: Mapping[str, Any], decode: Callable[[Turn, Sequence[int]], Iterator[Record]]
+) -> None:
+    done = store.repair(settings, decode)
+    if done.moved or done.decoded:
+        warnings.warn(
+            f"Lines of {store.path / RESULTS} moved to {DAMAGED}: {done.moved}; problems decoded again: "
+            f"{done.decoded}.",
+            stacklevel=3,
+        )
 
 
 def _bound(method: Strategy | Method, lm: LM) -> Method:
@@ -110,19 +150,21 @@ def _bound(method: Strategy | Method, lm: LM) -> Method:
     return replace(whole, strategy=whole.strategy.bound(lm.model.facts.thresholds))
 
 
-def _decode(lm: LM, task: Task, problems: Sequence[Problem], turn: Turn, method: Method, seed: int) -> Iterator[Record]:
-    """The records of a turn in the order of its problems, each as soon as it and those before it are done.
+def _decode(
+    lm: LM, task: Task, problems: Sequence[Problem], name: str, indices: Sequence[int], method: Method, seed: int
+) -> Iterator[Record]:
+    """The records of some problems in their order, each as soon as it and those before it are done.
 
     The clock stops while an answer is judged and its record is used.
     """
-    own = problems[turn.start : turn.stop]
+    own = [problems[index] for index in indices]
     done: dict[int, Result] = {}
     due, seconds, started = 0, 0.0, time.perf_counter()
     for place, result in _answers(lm, task, own, method, seed):
         seconds += time.perf_counter() - started
         done[place] = result
         while due in done:
-            record = _record(task, own[due], done[due], turn.start + due, turn.method, seconds)
+            record = _record(task, own[due], done[due], indices[due], name, seconds)
             known = {record.text: record.correct}
             course = course_of(lm, task, own[due], done.pop(due), known) if method.replay else None
             yield replace(record, course=course)
@@ -287,6 +329,11 @@ class Summary:
         return {"accuracy": self.accuracy, **asdict(self)}
 
 
+def ratio(part: float, whole: float) -> float:
+    """A quotient, infinite where there is nothing to divide by."""
+    return part / whole if whole else inf
+
+
 def summary(records: Sequence[Record], baseline: str) -> dict[str, Summary]:
     """Every method compared with ``baseline``, which comes first; all must have decoded the same problems."""
     by_method: dict[str, list[Record]] = {baseline: []}
@@ -314,7 +361,7 @@ def _summarized(own: Sequence[Record], reference: Sequence[Record]) -> Summary:
         steps=sum(record.steps for record in own) / count,
         tokens_per_forward=sum(record.tokens_per_forward * record.forwards for record in own) / max(forwards, 1),
         seconds=seconds,
-        speed_up=sum(record.seconds for record in reference) / seconds,
+        speed_up=ratio(sum(record.seconds for record in reference), seconds),
         gained=test.first_only,
         lost=test.second_only,
         p_value=test.p_value,

@@ -11,7 +11,7 @@ import numpy as np
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.evals.comparison import Method, Summary, summary
+from soar_dlm.evals.comparison import Method, Summary, ratio, summary
 from soar_dlm.evals.measured import BASELINE, Measured, metric_of, records_of, together
 from soar_dlm.evals.replay import NEVER, Course, Outcome
 from soar_dlm.evals.results import Record, Results
@@ -111,7 +111,7 @@ class DeliberateSweep(Measured[Point]):
         return self.points[point].correct, -self.points[point].forwards
 
     def _fastest(self) -> str:
-        least = min(one.forwards for one in self.points.values()) / self.greedy.forwards
+        least = ratio(min(one.forwards for one in self.points.values()), self.greedy.forwards)
         return f"The least share of greedy's forwards is {least:.2f}. Ask for less, or sweep lower thresholds."
 
 
@@ -128,7 +128,8 @@ def pooled_deliberate(runs: Sequence[Results]) -> DeliberateSweep:
     replay = next(iter(swept.values()))["replay"]
     names = {name: method["threshold"] for name, method in swept.items()}
     accepts = accepts_among(records)
-    points = list(points_of(list(names.values()), accepts, replay["tries"]))
+    tries = min(replay["tries"], _most_branches(records))  # more than were ever followed change nothing
+    points = list(points_of(list(names.values()), accepts, tries))
     return DeliberateSweep(
         model=first.settings["model"],
         metric=metric_of(first),
@@ -137,6 +138,10 @@ def pooled_deliberate(runs: Sequence[Results]) -> DeliberateSweep:
         tasks={name: _measured(own, names, points) for name, own in tasks.items()},
         drafts=tuple(replay["drafts"]),
     )
+
+
+def _most_branches(records: Sequence[Record]) -> int:
+    return max((len(record.course.branches) for record in records if record.course is not None), default=0)
 
 
 def accepts_among(records: Sequence[Record]) -> list[float]:

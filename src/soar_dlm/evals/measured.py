@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.evals.comparison import Summary
+from soar_dlm.evals.comparison import Summary, ratio
 from soar_dlm.evals.results import Record, Results
 
 BASELINE = "Greedy"
@@ -52,7 +52,7 @@ class Measured(Generic[P]):
 
     def _fastest(self) -> str:
         fastest = max(one.speed_up for one in self.points.values())
-        least = min(one.forwards for one in self.points.values()) / self.greedy.forwards
+        least = ratio(min(one.forwards for one in self.points.values()), self.greedy.forwards)
         return (
             f"The fastest takes 1/{fastest:.2f} of greedy's time; the least share of greedy's forwards is {least:.2f}. "
             "Ask for less, or sweep lower thresholds."
@@ -88,7 +88,7 @@ def records_of(runs: Sequence[Results]) -> dict[str, list[Record]]:
     """Task -> records, of sweeps of one model with one metric and the same points, on a different task each."""
     found: dict[str, list[Record]] = {}
     for run in runs:
-        if BASELINE not in run.settings["methods"]:
+        if not _is_sweep(run.settings["methods"]):
             raise SettingsError("These are not the results of a sweep; make one with soar sweep.")
         own = run.whole_chunks()
         if not own:
@@ -96,6 +96,13 @@ def records_of(runs: Sequence[Results]) -> dict[str, list[Record]]:
         _check_poolable(runs[0], run, found)
         found[run.settings["task"]] = own
     return found
+
+
+def _is_sweep(methods: Mapping[str, Any]) -> bool:
+    """Whether there is greedy, and points of one kind."""
+    points = [method for name, method in methods.items() if name != BASELINE]
+    whole = all(point["threshold"] is not None and point["beam"] is not None for point in points)
+    return BASELINE in methods and bool(points) and whole and len({"replay" in point for point in points}) == 1
 
 
 def together(tasks: Mapping[str, Sequence[Record]]) -> list[Record]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.comparison import weights_fingerprint
 from soar_dlm.evals.sweeps import Setting
@@ -39,9 +40,10 @@ def _saved(
         raise InputFileError(f"{folder} is not the folder of a checkpoint: it has no config.json.")
     if weights is not None and weights != weights_fingerprint(str(folder)):
         raise SettingsError(f"The weights in {folder} are not those of the sweep. Sweep that model, or name another.")
-    content = read_json(folder / FILE) if (folder / FILE).exists() else None
-    found = change(read_defaults(content, str(folder)))
-    write_defaults(folder, found)
+    with files.locked(folder):
+        content = read_json(folder / FILE) if (folder / FILE).exists() else None
+        found = change(read_defaults(content, str(folder)))
+        write_defaults(folder, found)
     return found
 
 

@@ -56,13 +56,13 @@ _INFILLING = {
 }
 
 
-def paper_figure(model: str, task: str, length: int, method: str, metric: str) -> Figure | None:
+def paper_figure(model: str, task: str, length: int | str, method: str, metric: str) -> Figure | None:
     """What the paper reports, if anything; a model is recognised by the last part of its name."""
     return _FIGURES.get((model.rstrip("/").rsplit("/", 1)[-1], task, length, method, metric))
 
 
-def _figures() -> dict[tuple[str, str, int, str, str], Figure]:
-    found = {}
+def _figures() -> dict[tuple[str, str, int | str, str, str], Figure]:
+    found: dict[tuple[str, str, int | str, str, str], Figure] = {}
     for model, methods in _TABLE_1.items():
         for method, rows in methods.items():
             for (task, length), *values in zip(_COLUMNS, *rows, strict=True):

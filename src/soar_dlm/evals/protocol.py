@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Method
 from soar_dlm.models.defaults import DecodingDefaults
-from soar_dlm.presets import Preset
+from soar_dlm.presets import Preset, read_preset
 from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.tasks.task import Task
 
@@ -37,6 +38,18 @@ def task_names(names: Sequence[str]) -> list[str]:
     return [BENCHMARKS.get(name, name) for name in names]
 
 
+def named_presets(paths: Sequence[Path]) -> dict[str, Preset]:
+    """The presets in some files, by the names of the files without their endings."""
+    found: dict[str, Preset] = {}
+    for path in paths:
+        if path.stem in found:
+            raise SettingsError(
+                f"Two presets are called {path.stem!r}; in tables they need different names. Rename one."
+            )
+        found[path.stem] = read_preset(path)
+    return found
+
+
 def methods(
     strategies: Sequence[str],
     lengths: Sequence[int],
@@ -60,7 +73,11 @@ def methods(
             raise SettingsError(f"None of the strategies {', '.join(strategies)} has a setting {setting!r}.")
     known = defaults or DecodingDefaults()
     chosen = {LABELS.get(name, name): known.make(name, **accepted(name, settings)) for name in strategies}
-    chosen |= {name: preset.make() for name, preset in (presets or {}).items()}
+    taken = {name.casefold() for name in (*STRATEGIES.names(), *LABELS.values(), *strategies)}
+    for name, preset in (presets or {}).items():
+        if name.casefold() in taken:
+            raise SettingsError(f"A preset cannot be called {name!r}: a method has that name. Rename its file.")
+        chosen[name] = preset.make()
     if not chosen:
         raise SettingsError("Name at least one strategy or preset to measure.")
     return {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, takewhile
-from typing import Any
+from math import inf
 
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import SettingsError
+from soar_dlm.evals.fields import Damaged, Fields
 from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.question import Place
 from soar_dlm.search.strategy import Strategy
@@ -109,11 +110,28 @@ class Course:
         return cls(drafted, tuple(stages), tuple(branches), costs[-1])
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Course:
+    def read(cls, found: Fields) -> Course:
         """The course that ``dataclasses.asdict`` made plain."""
-        stages = [Stage(**{**stage, "spent": Spent(**stage["spent"])}) for stage in content["stages"]]
-        branches = tuple(Spent(**spent) for spent in content["branches"])
-        return cls(Spent(**content["drafted"]), tuple(stages), branches, Spent(**content["end"]))
+        stages = tuple(_stage(stage) for stage in found.each_inside("stages"))
+        if not stages:
+            raise Damaged("course.stages is empty")
+        branches = tuple(map(_spent, found.each_inside("branches")))
+        return cls(_spent(found.inside("drafted")), stages, branches, _spent(found.inside("end")))
+
+
+def _stage(found: Fields) -> Stage:
+    score = found.content.get("score")
+    return Stage(
+        score=-inf if score == -inf else found.number("score"),
+        branches=found.whole("branches"),
+        spent=_spent(found.inside("spent")),
+        text=found.text("text"),
+        correct=found.flag("correct"),
+    )
+
+
+def _spent(found: Fields) -> Spent:
+    return Spent(found.whole("steps"), found.whole("forwards"))
 
 
 def check_replayable(strategy: Strategy) -> None:

@@ -4,71 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.evals.fields import Damaged
+from soar_dlm.evals.manifest import Manifest, Turn, turns
 from soar_dlm.evals.provenance import library, machine
-from soar_dlm.evals.replay import Course
+from soar_dlm.evals.record import Record
+
+__all__ = ["DAMAGED", "MANIFEST", "RESULTS", "Record", "Repair", "ResultFolder", "Results", "result_folders"]
 
 MANIFEST, RESULTS = "manifest.json", "results.jsonl"
+DAMAGED = "results.damaged.jsonl"
+"""Where a repair puts the lines that it takes out of the results; nothing is ever removed from it."""
 
-
-@dataclass(frozen=True)
-class Record:
-    """One problem decoded by one method.
-
-    ``seconds`` is the time since the previous record of the same turn. Problems share batches, so only the sum over
-    all of a method's records says how fast it is. ``prompt_sha256`` is the hash of prompt and suffix. ``exact`` says
-    whether a blank got exactly the text that was taken out; it is None where a task has no blanks. ``course`` is what
-    other settings of a deliberation would have answered; only sweeps of Deliberate have it.
-    """
-
-    index: int
-    method: str
-    kind: str
-    prompt_sha256: str
-    correct: bool
-    steps: int
-    forwards: int
-    tokens_per_forward: float
-    mean_confidence: float
-    finish_reason: str
-    seconds: float
-    text: str
-    exact: bool | None = None
-    course: Course | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; a course that there is not is left out."""
-        return {name: value for name, value in asdict(self).items() if name != "course" or value is not None}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Record:
-        """The record that :meth:`to_json` made plain; what a later version added is ignored."""
-        known = {entry.name: content[entry.name] for entry in fields(cls) if entry.name in content}
-        course = known.pop("course", None)
-        return cls(**known, course=None if course is None else Course.from_json(course))
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One method decoding one chunk of problems, from ``start`` to before ``stop``."""
-
-    start: int
-    stop: int
-    method: str
-
-
-def turns(settings: Mapping[str, Any]) -> Iterator[Turn]:
-    """All turns of a run in order; the order of the methods rotates by one from chunk to chunk."""
-    names, chunk, problems = settings["order"], settings["chunk"], settings["problems"]
-    for number, start in enumerate(range(0, problems, chunk)):
-        shift = number % len(names)
-        for name in [*names[shift:], *names[:shift]]:
-            yield Turn(start, min(start + chunk, problems), name)
+REPAIR = "Nothing was changed. To move such lines aside and decode only their problems again, add --repair to the run."
 
 
 @dataclass(frozen=True)
@@ -96,8 +50,23 @@ class Results:
         return [record for record in self.records if record.index < last]
 
 
+@dataclass(frozen=True)
+class Repair:
+    """What a repair did: how many lines it moved aside, and how many problems it had to have decoded again."""
+
+    moved: int
+    decoded: int
+
+
 class ResultFolder:
-    """Results on disk, written line by line. A run that is killed loses at most the turn it was in."""
+    """Results on disk, written line by line, by one process that has locked the folder.
+
+    1. The lines are those of the run's turns, in order. A run that is killed loses at most the turn it was in.
+    2. An unfinished turn at the end is left out when the file is read, and cut off when the run resumes. Its last line
+       may be torn: without its end, or never written to the disk.
+    3. Any other line that is not the record that belongs there is refused by its number. A repair keeps all records
+       that can be read, wherever they are, and moves the other lines to another file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,83 +76,173 @@ class ResultFolder:
 
         A folder with results of other settings is refused. Another commit of the library is not: it is recorded.
         """
-        if not (self.path / RESULTS).exists():
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._write_manifest(settings, machine(), [library()])
-        elif not (self.path / MANIFEST).exists():
-            raise InputFileError(f"{self.path} has a {RESULTS} but no {MANIFEST}. Name another folder.")
+        manifest = self._manifest_for(settings)
         found = self.read()
-        differences = list(_differences(found.settings, settings))
+        if not found.complete:
+            self._note_library(manifest)
+        if self._has(RESULTS):
+            with files.explained("write", self.path / RESULTS):
+                os.truncate(self.path / RESULTS, found.size)
+        return replace(found, libraries=Manifest.read(self.path / MANIFEST).libraries)
+
+    def append(self, record: Record) -> None:
+        files.append_line(self.path / RESULTS, record.line)
+
+    def read(self) -> Results:
+        """The results of whole turns; an unfinished turn at the end is left out."""
+        manifest, lines = Manifest.read(self.path / MANIFEST), self._lines()
+        records: list[Record] = []
+        done = 0
+        for turn in turns(manifest.settings):
+            own = list(self._whole_turn(turn, lines, len(records)))
+            if len(own) < turn.stop - turn.start:
+                break
+            records += own
+            done += 1
+        else:
+            if len(lines) > len(records):
+                raise self._refused(len(records), "it follows the last line of the run")
+        size = sum(map(len, lines[: len(records)]))
+        return Results(manifest.settings, manifest.machine, records, done, size, manifest.libraries)
+
+    def repair(self, settings: Mapping[str, Any], decode: Callable[[Turn, Sequence[int]], Iterable[Record]]) -> Repair:
+        """Keep every record that can be read, move the other lines aside, and ``decode`` what is missing.
+
+        Every turn up to the last that has a record becomes whole. The file is replaced in one move after each turn, so
+        that a repair that is killed goes on where it was.
+        """
+        manifest = self._manifest_for(settings)
+        kept, bad = self._sorted_out(manifest)
+        for line in bad:
+            files.append_line(self.path / DAMAGED, line.removesuffix(b"\n"))
+        begun = list(_begun(manifest.settings, kept))
+        if kept or bad:
+            self._write(begun, kept)
+        decoded = 0
+        for turn in begun:
+            holes = [index for index in range(turn.start, turn.stop) if (turn.method, index) not in kept]
+            if holes:
+                self._note_library(manifest)
+                for record in decode(turn, holes):
+                    kept[record.method, record.index] = record.line.encode() + b"\n"
+                decoded += len(holes)
+                self._write(begun, kept)
+        return Repair(len(bad), decoded)
+
+    def _sorted_out(self, manifest: Manifest) -> tuple[dict[tuple[str, int], bytes], list[bytes]]:
+        """The lines that are records of the run, by method and problem, and all others; of two for one the first."""
+        kept: dict[tuple[str, int], bytes] = {}
+        bad = []
+        for line in self._lines():
+            try:
+                record = Record.of_line(line)
+            except Damaged:
+                bad.append(line)
+                continue
+            key, settings = (record.method, record.index), manifest.settings
+            if key in kept or record.method not in settings["order"] or record.index >= settings["problems"]:
+                bad.append(line)
+            else:
+                kept[key] = line
+        return kept, bad
+
+    def _write(self, begun: Sequence[Turn], kept: Mapping[tuple[str, int], bytes]) -> None:
+        keys = ((turn.method, index) for turn in begun for index in range(turn.start, turn.stop))
+        with files.replacing(self.path / RESULTS) as fresh:
+            fresh.write_bytes(b"".join(kept[key] for key in keys if key in kept))
+
+    def _whole_turn(self, turn: Turn, lines: Sequence[bytes], first: int) -> Iterator[Record]:
+        """The records of a turn that starts at line ``first`` (from 0), as far as they are there."""
+        for place, index in enumerate(range(turn.start, turn.stop), start=first):
+            if place == len(lines) or (place == len(lines) - 1 and _torn(lines[place])):
+                return
+            try:
+                record = Record.of_line(lines[place])
+            except Damaged as error:
+                raise self._refused(place, str(error)) from error
+            if (record.method, record.index) != (turn.method, index):
+                raise self._refused(
+                    place,
+                    f"it is problem {record.index} by {record.method!r} in the place of {index} by {turn.method!r}",
+                )
+            yield record
+
+    def _refused(self, place: int, why: str) -> InputFileError:
+        return InputFileError(f"{self.path / RESULTS}, line {place + 1}, is damaged: {why}. {REPAIR}")
+
+    def _lines(self) -> list[bytes]:
+        if not self._has(RESULTS):
+            return []
+        with files.explained("read", self.path / RESULTS):
+            content = (self.path / RESULTS).read_bytes()
+        *whole, rest = content.split(b"\n")
+        return [*(line + b"\n" for line in whole), *([rest] if rest else [])]
+
+    def _has(self, name: str) -> bool:
+        with files.explained("read", self.path / name):
+            return os.path.lexists(self.path / name)
+
+    def _manifest_for(self, settings: Mapping[str, Any]) -> Manifest:
+        """The folder's manifest, made if it has no results yet; one of other settings is refused."""
+        plain = _as_json(settings)
+        if not self._has(RESULTS):
+            if self._has(MANIFEST):
+                Manifest.read(self.path / MANIFEST)  # a file of another kind is not overwritten
+            self._write_manifest(Manifest(plain, machine(), [library()]))
+        elif not self._has(MANIFEST):
+            raise InputFileError(f"{self.path} has a {RESULTS} but no {MANIFEST}. Name another folder.")
+        found = Manifest.read(self.path / MANIFEST)
+        differences = list(_differences(found.settings, plain))
         if differences:
             raise SettingsError(
                 f"{self.path} has results of other settings: {'; '.join(differences)}. "
                 "Use those settings, or name another folder."
             )
-        current = library()
-        if not found.complete and current not in found.libraries:
-            found = replace(found, libraries=[*found.libraries, current])
-            self._write_manifest(found.settings, found.machine, found.libraries)
-        if (self.path / RESULTS).exists():
-            os.truncate(self.path / RESULTS, found.size)
         return found
 
-    def append(self, record: Record) -> None:
-        with (self.path / RESULTS).open("a", encoding="utf-8") as target:
-            target.write(json.dumps(record.to_json()) + "\n")
-            target.flush()
-            os.fsync(target.fileno())
+    def _note_library(self, manifest: Manifest) -> None:
+        current = library()
+        if current not in manifest.libraries:
+            manifest.libraries.append(current)
+            self._write_manifest(manifest)
 
-    def _write_manifest(
-        self, settings: Mapping[str, Any], made_on: Mapping[str, Any], libraries: Sequence[Mapping[str, Any]]
-    ) -> None:
-        content = {"settings": dict(settings), "machine": dict(made_on), "library": list(libraries)}
-        _write_at_once(self.path / MANIFEST, content)
-
-    def read(self) -> Results:
-        """The results of whole turns; an unfinished turn at the end is left out."""
-        try:
-            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-            settings, made_on, libraries = manifest["settings"], manifest["machine"], manifest.get("library", [])
-            planned = list(turns(settings))
-            _ = settings["model"], settings["task"], settings["methods"]
-        except OSError as error:
-            raise InputFileError(f"There are no results in {self.path}: {error.strerror}.") from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputFileError(f"{self.path / MANIFEST} is not the manifest of a run.") from error
-        results = self.path / RESULTS
-        lines = results.read_bytes().splitlines(keepends=True) if results.exists() else []
-        records: list[Record] = []
-        done = 0
-        for turn in planned:
-            expected = [(turn.method, index) for index in range(turn.start, turn.stop)]
-            found = [_parsed(line) for line in lines[len(records) : len(records) + len(expected)]]
-            if [(record.method, record.index) for record in found if record is not None] != expected:
-                break
-            records += [record for record in found if record is not None]
-            done += 1
-        return Results(settings, made_on, records, done, sum(map(len, lines[: len(records)])), libraries)
+    def _write_manifest(self, manifest: Manifest) -> None:
+        files.write_json(self.path / MANIFEST, manifest.to_json())
 
 
 def result_folders(paths: Sequence[Path]) -> list[Path]:
     """The result folders among ``paths`` and inside them."""
-    found = [file.parent for path in paths for file in sorted(path.rglob(MANIFEST))]
+    found: list[Path] = []
+    for path in paths:
+        with files.explained("read", path):
+            found += [file.parent for file in sorted(path.rglob(MANIFEST))]
     if not found:
         raise SettingsError(f"There are no results in {', '.join(map(str, paths))}; make some with 'soar eval'.")
     return found
 
 
-def _parsed(line: bytes) -> Record | None:
-    """The record on a line; None if the line is incomplete."""
+def _begun(settings: Mapping[str, Any], kept: Mapping[tuple[str, int], bytes]) -> Iterator[Turn]:
+    """The turns up to the last that has a record."""
+    left = len(kept)
+    for turn in turns(settings):
+        if not left:
+            return
+        left -= sum((turn.method, index) in kept for index in range(turn.start, turn.stop))
+        yield turn
+
+
+def _torn(line: bytes) -> bool:
+    """Whether a last line is one that the disk did not get all of."""
+    return not line.endswith(b"\n") or not line.strip(b"\0\n")
+
+
+def _as_json(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a manifest has them."""
     try:
-        return Record.from_json(json.loads(line)) if line.endswith(b"\n") else None
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _write_at_once(path: Path, content: Mapping[str, Any]) -> None:
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(fresh, path)
+        found: dict[str, Any] = json.loads(json.dumps(dict(settings), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"Settings of a run in a folder must be plain JSON values: {error}.") from error
+    return found
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], within: str = "") -> Iterator[str]:

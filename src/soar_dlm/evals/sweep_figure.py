@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import files
 from soar_dlm.errors import MissingExtra, SettingsError
 from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.sweeps import Setting
@@ -43,7 +44,7 @@ def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> N
     if len(beams) > 1:
         rows.append(("beam size", lambda point: point.beam, lambda point: f"tau = {point.threshold:g}"))
     figure = Figure(figsize=(9, 3.1 * len(rows)), layout="constrained")
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11, parse_math=False)
     for (name, over, line), (left, right) in zip(rows, figure.subplots(len(rows), 2, squeeze=False), strict=True):
         values = sorted({over(point) for point in measured})
         lines: dict[str, list[Setting]] = {}
@@ -62,7 +63,9 @@ def draw_sweep(measured: Mapping[Setting, Summary], title: str, path: Path) -> N
             axes.grid(alpha=0.25)
         right.legend(frameon=False, fontsize=8)
     with rc_context({"svg.hashsalt": title}):  # the same sweep draws the same file
-        figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+        kind = path.suffix.lower().removeprefix(".")
+        with files.replacing(path) as fresh:
+            figure.savefig(fresh, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 def _draw_line(left: Any, right: Any, places: Sequence[int], found: Sequence[Summary], label: str, colour: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any, Literal
 
 from soar_dlm.errors import SettingsError, UnknownName
@@ -28,10 +29,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A task and the length of its canvas, or the number of masks its blanks start with."""
+    """A task and the length of its canvas, or the number of masks its blanks start with; "right": its answer's."""
 
     task: str
-    length: int
+    length: int | str
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
         methods = run.settings["methods"]
         for name, own in by_method.items():
             method = methods[name]
-            row, column = Row(method["label"], method["metric"]), Column(run.settings["task"], method["length"])
+            row, column = Row(method["label"], method["metric"]), _column(run.settings, method)
             base = next((other for other, it in methods.items() if _is_baseline(it, method)), None)
             if metrics is not None and row.metric not in metrics:
                 continue
@@ -89,8 +90,16 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
             paper = paper_figure(models[0], column.task, column.length, row.label, row.metric)
             cells[row, column] = Cell(measured, run.complete, base is not None, paper)
     rows = tuple(dict.fromkeys(row for row, _ in cells))
-    columns = tuple(sorted(dict.fromkeys(column for _, column in cells), key=lambda one: (one.task, one.length)))
+    columns = tuple(sorted(dict.fromkeys(column for _, column in cells), key=_column_order))
     return Grid(models[0], judge, rows, columns, cells)
+
+
+def _column(settings: Mapping[str, Any], method: Mapping[str, Any]) -> Column:
+    return Column(settings["task"], settings["canvas"] if method["length"] is None else method["length"])
+
+
+def _column_order(column: Column) -> tuple[str, bool, int | str]:
+    return column.task, isinstance(column.length, str), column.length
 
 
 def _is_baseline(method: Mapping[str, Any], of: Mapping[str, Any]) -> bool:
@@ -150,12 +159,12 @@ def notes(table: Grid) -> list[str]:
 
 def markdown(table: Grid) -> str:
     several = len({row.metric for row in table.rows}) > 1
-    head = [*(["metric"] if several else []), "method", *(f"{one.task} {one.length}" for one in table.columns)]
+    head = [*(["metric"] if several else []), "method", *(_cell(f"{one.task} {one.length}") for one in table.columns)]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for row in table.rows:
-        start = [row.metric] if several else []
+        start = [_cell(row.metric)] if several else []
         found = [table.cells.get((row, column)) for column in table.columns]
-        lines.append(f"| {' | '.join([*start, row.label, *(_or_blank(cell, whole_text) for cell in found)])} |")
+        lines.append(f"| {' | '.join([*start, _cell(row.label), *(_or_blank(cell, whole_text) for cell in found)])} |")
         if row.label != GREEDY:
             speeds = [_or_blank(cell, speed_text) for cell in found]
             lines.append(f"| {' | '.join([*('' for _ in start), '*SpeedUp*', *speeds])} |")
@@ -165,7 +174,7 @@ def markdown(table: Grid) -> str:
 def latex(table: Grid) -> str:
     """A tabular with booktabs rules, preceded by comments that explain it."""
     lines = [
-        *(f"% {note}" for note in [table.model, *notes(table)]),
+        *(f"% {note}" for note in [_cell(table.model), *notes(table)]),
         rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
         r"\toprule",
         " & ".join(["", *(f"{_escaped(one.task)} {one.length}" for one in table.columns)]) + r" \\",
@@ -194,10 +203,18 @@ def as_json(table: Grid) -> str:
         }
         for (row, column), cell in table.cells.items()
     ]
-    return json.dumps({"model": table.model, "judge": table.judge, "cells": cells}, indent=2) + "\n"
+    cells = [{name: _or_null(value) for name, value in cell.items()} for cell in cells]
+    return json.dumps({"model": table.model, "judge": table.judge, "cells": cells}, indent=2, allow_nan=False) + "\n"
 
 
-LATEX = {"_": r"\_", "%": r"\%", "&": r"\&", BETTER: r"$\uparrow$", WORSE: r"$\downarrow$"}
+def _or_null(value: Any) -> Any:
+    """What could not be measured is null: JSON has no other numbers."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+LATEX: dict[str, str | int | None] = {sign: f"\\{sign}" for sign in "_%&#${}"}
+LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+LATEX |= {BETTER: r"$\uparrow$", WORSE: r"$\downarrow$"}
 FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex, "json": as_json}
 
 
@@ -213,6 +230,9 @@ def _or_blank(cell: Cell | None, text: Callable[[Cell], str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    for sign, command in LATEX.items():
-        text = text.replace(sign, command)
-    return text
+    return text.translate(str.maketrans(LATEX))
+
+
+def _cell(text: str) -> str:
+    """Text that stays in its cell and on its line."""
+    return " ".join(text.split()).replace("|", "\\|")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from soar_dlm import checks
 from soar_dlm.doors import guarded
 from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
-from soar_dlm.models.layouts import write_json
+from soar_dlm.files import write_json
 from soar_dlm.models.source import read_json
 from soar_dlm.search.catalogue import make_strategy
 from soar_dlm.search.metrics import get_metric
@@ -103,7 +103,5 @@ def write_defaults(folder: str | Path, defaults: DecodingDefaults) -> None:
     section = {key: value for key, value in asdict(defaults).items() if value}
     try:
         write_json(path, content | ({SECTION: section} if section else {}))
-    except OSError as error:
-        raise InputFileError(f"Cannot write {str(path)!r}: {error.strerror or error}.") from error
     except TypeError as error:
         raise SettingsError(f"Decoding defaults must be plain JSON values: {error}.") from error

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from soar_dlm import files
+from soar_dlm.errors import InputFileError
+from soar_dlm.files import write_json, write_text
 from soar_dlm.models.families import LLADA, Family
 
 _DREAM_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>")
@@ -120,17 +123,25 @@ def saved_names(family: Family, weights: Mapping[str, Tensor]) -> dict[str, Tens
 def save_weights(folder: Path, weights: dict[str, Tensor], shards: int = 1) -> None:
     """Write model.safetensors, or several files with an index, as large checkpoints have."""
     if shards == 1:
-        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        _save_whole(folder / "model.safetensors", weights)
         return
     names = sorted(weights)
     index: dict[str, str] = {}
     for shard in range(shards):
         file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
         part = {name: weights[name] for name in names[shard::shards]}
-        save_file(part, folder / file, {"format": "pt"})
+        _save_whole(folder / file, part)
         index |= dict.fromkeys(part, file)
     size = sum(weight.nbytes for weight in weights.values())
     write_json(folder / "model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": index})
+
+
+def _save_whole(path: Path, weights: dict[str, Tensor]) -> None:
+    with files.replacing(path) as fresh:
+        try:
+            save_file(weights, fresh, {"format": "pt"})
+        except SafetensorError as error:  # what the disk said, in other words
+            raise InputFileError(f"Cannot write {path}: {error}.") from error
 
 
 def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
@@ -139,7 +150,7 @@ def save_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
 
 
 def _save_llada_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) -> None:
-    tokenizer.save(str(folder / "tokenizer.json"))
+    write_text(folder / "tokenizer.json", tokenizer.to_str(pretty=True))
     write_json(
         folder / "tokenizer_config.json",
         {
@@ -158,7 +169,7 @@ def _save_dream_tokenizer(folder: Path, family: Family, tokenizer: Tokenizer) ->
     model = json.loads(tokenizer.to_str())["model"]
     write_json(folder / "vocab.json", {token: place for token, place in model["vocab"].items() if token not in special})
     merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]
-    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
+    write_text(folder / "merges.txt", "\n".join(["#version: 0.2", *merges]) + "\n")
     write_json(folder / "added_tokens.json", special)
     as_published = {"special": True, "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
     write_json(
@@ -183,14 +194,3 @@ _CHAT = (
     "{{% for message in messages %}}{start}{{{{ message['role'] }}}}\n{{{{ message['content'] }}}}{end}{{% endfor %}}"
     "{{% if add_generation_prompt %}}{start}assistant\n{{% endif %}}"
 )
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a JSON file in one move: a kill leaves the old file or the new one, never half of one."""
-    text = json.dumps(content, indent=2) + "\n"
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)

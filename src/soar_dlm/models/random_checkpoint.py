@@ -10,6 +10,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
+from soar_dlm.files import write_json
 from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
 from soar_dlm.models.layouts import (
     SPECIAL_TOKENS,
@@ -18,7 +19,6 @@ from soar_dlm.models.layouts import (
     save_tokenizer,
     save_weights,
     saved_names,
-    write_json,
 )
 from soar_dlm.models.stock import stock_config
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
+import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import files
 from soar_dlm.errors import InputFileError, MissingExtra, SettingsError
 from soar_dlm.tasks.fixed_sets import SIZE
 from soar_dlm.tasks.problem import Problem, Split
@@ -42,7 +43,23 @@ class PublishedTask(Task):
 
     @cached_property
     def _all(self) -> list[Problem]:
-        return self.load()
+        """The problems, of which there must be some, and all of them whole."""
+        try:
+            found = self.load()
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise self._wrong(f"a row has no {error}" if isinstance(error, KeyError) else str(error)) from error
+        for place, problem in enumerate(found, start=1):
+            texts = (problem.prompt, problem.answer, problem.suffix, problem.key)
+            if not all(isinstance(text, str) for text in texts):
+                raise self._wrong(f"problem {place} has something else in the place of text")
+        if not found:
+            raise self._wrong("there are no problems in it")
+        return found
+
+    def _wrong(self, why: str) -> InputFileError:
+        return InputFileError(
+            f"The data of {self.name} is not as it was published: {why}. Get its files again, or name another folder."
+        )
 
     def draw(self, rng: random.Random) -> Problem:
         return rng.choice(self._all)
@@ -68,9 +85,12 @@ def read_rows(data_dir: Path | None, file: str, hub: str, subset: str, split: st
         if path.exists():
             try:
                 content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-                return [json.loads(line) for line in content.decode("utf-8").splitlines() if line.strip()]
-            except (OSError, EOFError, ValueError) as error:
+                rows = [files.parsed_json(line) for line in content.split(b"\n") if line.strip()]
+            except (OSError, EOFError, ValueError, zlib.error) as error:
                 raise InputFileError(f"Cannot read {path}: {error}.") from error
+            if not rows or not all(isinstance(row, dict) for row in rows):
+                raise InputFileError(f"{path} must have a JSON object on each line, and at least one. Get it again.")
+            return rows
     raise InputFileError(
         f"There is no {file} in {data_dir}. Name the folder that holds it, or name none to use the Hub."
     )

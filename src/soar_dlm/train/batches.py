@@ -87,10 +87,23 @@ class Batches:
                 yield Position(pool + 1) if last else Position(pool, number + 1), batches[number]
             pool, first = pool + 1, 0
 
+    def check(self) -> None:
+        """Refuse data of which nothing fits into the context, before anything else is done."""
+        self._fitting(0)
+
+    def _fitting(self, pool: int) -> list[Row]:
+        rows = self._rows(pool)
+        fitting = [row for row in rows if len(row.ids) <= self.context]
+        if not fitting:
+            shortest = min((len(row.ids) for row in rows), default=0)
+            raise SettingsError(
+                f"No training example fits into model.context = {self.context} tokens: the shortest of {len(rows)} "
+                f"takes {shortest}. Increase it, or shorten the examples."
+            )
+        return fitting
+
     def _pool(self, number: int) -> list[Batch]:
-        rows = [row for row in self._rows(number) if len(row.ids) <= self.context]
-        if not rows:
-            raise SettingsError(f"No training example fits into model.context = {self.context} tokens; increase it.")
+        rows = self._fitting(number)
         rng = random.Random(f"{self.examples.seed} batches {number}")
         rng.shuffle(rows)
         rows.sort(key=self._length)  # by rounded length, so that a batch mixes sources of similar length
@@ -128,7 +141,7 @@ class Batches:
             return Row(ids, start, start + len(state.targets), state.hidden)
         if suffix:
             return Row([*prompt, *answer, *suffix], start, start + len(answer))
-        fill = max(canvas - len(answer), 1)
+        fill = min(max(canvas - len(answer), 1), self.context + 1)  # longer rows are left out anyway
         return Row([*prompt, *answer, *[self.eos_id] * fill], start)
 
     def _length(self, row: Row) -> int:

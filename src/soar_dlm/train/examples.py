@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import files
 from soar_dlm.errors import InputFileError
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.recipe import DataRecipe
@@ -79,27 +79,28 @@ def _order(count: int, number: int, seed: int) -> list[int]:
 
 def read_examples(path: Path) -> list[Example]:
     """The examples in a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputFileError(f"Cannot read training data from {str(path)!r}: {error}.") from error
+    with files.explained("read training data from", path):
+        lines = path.read_bytes().split(b"\n")
     examples = [_parsed(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
     if not examples:
         raise InputFileError(f"{str(path)!r} holds no examples; it needs one JSON object per line.")
     return examples
 
 
-def _parsed(line: str, path: Path, number: int) -> Example:
+def _parsed(line: bytes, path: Path, number: int) -> Example:
     wanted = f'{str(path)!r}, line {number}: each line must be {{"prompt": ..., "answer": ...}} or {{"text": ...}}'
     try:
-        entry: Any = json.loads(line)
+        entry: Any = files.parsed_json(line)
     except ValueError as error:
         raise InputFileError(f"{wanted}; this is not JSON: {error}.") from error
     if isinstance(entry, Mapping):
-        if isinstance(entry.get("prompt"), str) and isinstance(entry.get("answer"), str):
-            suffix = entry.get("suffix", "")
-            if isinstance(suffix, str):
-                return Example(entry["prompt"], entry["answer"], suffix=suffix)
-        if isinstance(entry.get("text"), str):
+        if _is_text(entry.get("prompt")) and _is_text(entry.get("answer")) and _is_text(entry.get("suffix", "")):
+            return Example(entry["prompt"], entry["answer"], suffix=entry.get("suffix", ""))
+        if _is_text(entry.get("text")) and not entry.keys() & {"prompt", "answer"}:
             return Example("", entry["text"])
     raise InputFileError(f"{wanted}, all of them strings.")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a string without halves of characters, which no tokenizer takes."""
+    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)

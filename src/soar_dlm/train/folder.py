@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from soar_dlm import files
 from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
-from soar_dlm.models.layouts import save_tokenizer, save_weights, saved_names, write_json
+from soar_dlm.models.layouts import save_tokenizer, save_weights, saved_names
 from soar_dlm.train.recipe import Recipe
 
 FREE_TO_CHANGE = ("about", "license", "report")
@@ -24,8 +24,8 @@ FREE_TO_CHANGE = ("about", "license", "report")
 class RunFolder:
     """``path`` holds config.json, model.safetensors and tokenizer files; ``path/training`` the run itself.
 
-    training/state.pt is replaced in one move, so that a kill leaves the old one or the new one. training/log.jsonl has
-    one JSON object per line and is cut back to the state when a run resumes. Other files in ``path``, such as a
+    Every file is replaced in one move, so that a kill leaves the old one or the new one. training/log.jsonl has one
+    JSON object per line and is cut back to the state when a run resumes. Other files in ``path``, such as a
     generation_config.json with decoding defaults, are never touched.
     """
 
@@ -47,16 +47,58 @@ class RunFolder:
     def tokenizer_file(self) -> Path:
         return self.training / "tokenizer.json"
 
+    @property
+    def recipe_file(self) -> Path:
+        return self.training / "recipe.json"
+
+    def make(self) -> None:
+        """Make the folder, if it is not there."""
+        with files.explained("write to", self.path):
+            self.training.mkdir(parents=True, exist_ok=True)
+
     def prepare(self, recipe: Recipe) -> None:
         """Make the folder, or check that its content came from the same recipe."""
+        self.make()
+        for folder in (self.path, self.training):
+            files.remove_leftovers(folder)
+        self.check(recipe)
+        files.write_json(self.recipe_file, recipe.as_dict())
+
+    def check(self, recipe: Recipe) -> None:
+        """Refuse a folder with a run of another recipe."""
+        content = self._content(self.recipe_file)
+        if content is None:
+            return
         try:
-            self.training.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputFileError(f"Cannot write to {str(self.path)!r}: {error.strerror or error}.") from error
-        settings = self.training / "recipe.json"
-        if settings.exists():
-            self._same(json.loads(settings.read_text(encoding="utf-8")), recipe.as_dict())
-        write_json(settings, recipe.as_dict())
+            before = files.parsed_json(content)
+        except ValueError:
+            before = None
+        if not isinstance(before, dict):
+            raise InputFileError(
+                f"{str(self.recipe_file)!r} is damaged, so what was trained here cannot be told. Bring it back from a "
+                "copy, or train into another folder."
+            )
+        self._same(before, recipe.as_dict())
+
+    def _content(self, file: Path) -> bytes | None:
+        """What a file holds; None if it is not there."""
+        with files.explained("read", file):
+            try:
+                return file.read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def tokenizer(self) -> Tokenizer | None:
+        """The run's tokenizer, if it has one yet."""
+        content = self._content(self.tokenizer_file)
+        if content is None:
+            return None
+        try:
+            return Tokenizer.from_str(content.decode("utf-8"))
+        except Exception as error:  # the tokenizers library raises no narrower class
+            raise CheckpointError(
+                f"{str(self.tokenizer_file)!r} cannot be read ({error}). Delete it: the run makes the same one again."
+            ) from error
 
     def _same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
         changed = sorted(
@@ -71,46 +113,75 @@ class RunFolder:
 
     def state(self) -> dict[str, Any] | None:
         """The state to resume from, if there is one."""
-        if not self.state_file.exists():
+        if self.stamp() is None:
             return None
         try:
             state: dict[str, Any] = torch.load(self.state_file, map_location="cpu", weights_only=True)
         except Exception as error:
-            raise CheckpointError(
-                f"{str(self.state_file)!r} cannot be read ({error}). Delete it to train from the beginning."
-            ) from error
+            raise self.broken_state(error) from error
         return state
 
+    def broken_state(self, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"{str(self.state_file)!r} cannot be read ({error}). Delete it to train from the beginning."
+        )
+
+    def stamp(self) -> tuple[int, int] | None:
+        """What changes whenever the state is saved."""
+        try:
+            found = self.state_file.stat()
+        except (OSError, ValueError):
+            return None
+        return found.st_mtime_ns, found.st_ino
+
     def save_state(self, state: dict[str, Any]) -> None:
-        fresh = self.state_file.with_suffix(".new")
-        torch.save(state, fresh)
-        os.replace(fresh, self.state_file)
+        with files.replacing(self.state_file) as fresh, fresh.open("wb") as file:
+            try:
+                torch.save(state, file)
+            except RuntimeError as error:  # what the disk said, in other words
+                raise InputFileError(f"Cannot write {self.state_file}: {error}.") from error
 
     def cut_log(self, step: int) -> None:
-        """Drop what was logged after a step."""
-        kept = [json.dumps(entry) for entry in self.entries() if entry.get("step", 0) <= step]
-        self.log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        """Drop what was logged after a step, and a torn last line; other lines stay as they are."""
+        kept = [line for line, entry in self._logged() if entry is None or entry.get("step", 0) <= step]
+        files.write_text(self.log, "".join(line + "\n" for line in kept) if step >= 0 else "")
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """What was logged; an incomplete last line is skipped."""
-        if self.log.exists():
-            for line in self.log.read_text(encoding="utf-8").splitlines():
-                try:
-                    yield json.loads(line)
-                except ValueError:
-                    continue
+        """What was logged; lines that cannot be read, such as a torn last one, are passed over."""
+        return (entry for _, entry in self._logged() if entry is not None)
+
+    def _logged(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """The whole lines of the log, and the entries that they are."""
+        content = self._content(self.log) or b""
+        for line in content.split(b"\n")[:-1]:
+            yield line.decode("utf-8", errors="replace"), _entry(line)
 
     def append_log(self, entry: Mapping[str, Any]) -> None:
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        files.append_line(self.log, json.dumps(entry))
 
     def write_checkpoint(self, recipe: Recipe, config: dict[str, Any], model: Any, tokenizer: Tokenizer) -> None:
         """Write config.json, model.safetensors and tokenizer files in the family's layout."""
         family = recipe.model.layout
         weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-        write_json(self.path / "config.json", config)
+        files.write_json(self.path / "config.json", config)
         save_weights(self.path, saved_names(family, weights))
         save_tokenizer(self.path, family, tokenizer)
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The entry on a line of the log, if it is one."""
+    try:
+        entry = files.parsed_json(line)
+    except ValueError:
+        return None
+    if not isinstance(entry, dict) or not _is_number(entry.get("step", 0)) or not _is_number(entry.get("loss", 0)):
+        return None
+    rates = entry.get("validation", {})
+    return entry if isinstance(rates, dict) and all(map(_is_number, rates.values())) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from soar_dlm import files
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.folder import RunFolder
 from soar_dlm.train.recipe import Recipe
@@ -59,7 +60,7 @@ def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) ->
         example=_example(recipe),
         results=results,
     )
-    (folder.path / "README.md").write_text(card, encoding="utf-8")
+    files.write_text(folder.path / "README.md", card)
 
 
 def _example(recipe: Recipe) -> str:

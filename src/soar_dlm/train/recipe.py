@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from soar_dlm import checks
-from soar_dlm.errors import InputFileError, SettingsError, UnknownName
+from soar_dlm import checks, files
+from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from soar_dlm.search.catalogue import make_strategy
 
 FAMILIES = {family.name: family for family in (LLADA, DREAM, DREAMON)}
 PRECISIONS = ("float32", "bfloat16")
 LOSSES = ("mean", "elbo")
+MOST_PARAMETERS = 300_000_000
+"""What one process on one device can be expected to train."""
+
+
+MOST_STEPS = 1_000_000_000
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    checks.whole_number(name, value, low)
+    if value > high:
+        raise SettingsError(f"{name} must be at most {high:,}, not {value}.")
+
+
+def _one_of(name: str, value: Any, known: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise UnknownName(name, value, known)
+
+
+def _shares(name: str, shares: Any) -> None:
+    if not isinstance(shares, Mapping):
+        raise SettingsError(f"{name} must be a table of names with their shares, not {shares!r}.")
+    for source, share in shares.items():
+        checks.real_number(f"The share of {source!r} in {name}", share, 0, 1e9, open_low=True)
 
 
 @dataclass(frozen=True)
@@ -44,15 +62,14 @@ class ModelRecipe:
     number_waves: bool = False
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise UnknownName("family", self.family, FAMILIES)
-        for name in ("width", "layers", "heads", "context"):
-            checks.whole_number(f"model.{name}", getattr(self, name), 1)
-        for name in ("kv_heads", "inner"):
+        _one_of("family", self.family, FAMILIES)
+        for name, most in (("width", 65_536), ("layers", 1024), ("heads", 1024), ("context", 131_072)):
+            _whole(f"model.{name}", getattr(self, name), 1, most)
+        for name, most in (("kv_heads", 1024), ("inner", 262_144)):
             if getattr(self, name) is not None:
-                checks.whole_number(f"model.{name}", getattr(self, name), 1)
+                _whole(f"model.{name}", getattr(self, name), 1, most)
         if self.rope_theta is not None:
-            checks.real_number("model.rope_theta", self.rope_theta, 1, inf, open_low=True)
+            checks.real_number("model.rope_theta", self.rope_theta, 1, 1e12, open_low=True)
         checks.true_or_false("model.number_waves", self.number_waves)
         if self.width % (2 * self.heads):
             raise SettingsError(f"model.width {self.width} must be a multiple of twice model.heads {self.heads}.")
@@ -77,8 +94,8 @@ class TokenizerRecipe:
     texts: int = 20_000
 
     def __post_init__(self) -> None:
-        checks.whole_number("tokenizer.vocabulary", self.vocabulary, 270)
-        checks.whole_number("tokenizer.texts", self.texts, 1)
+        _whole("tokenizer.vocabulary", self.vocabulary, 270, 262_144)
+        _whole("tokenizer.texts", self.texts, 1, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -96,12 +113,12 @@ class DataRecipe:
     longest_canvas: int = 128
 
     def __post_init__(self) -> None:
+        _shares("data.tasks", self.tasks)
+        _shares("data.files", self.files)
         if not self.tasks and not self.files:
             raise SettingsError("There is nothing to train on; set data.tasks or data.files, with their shares.")
-        for name, share in [*self.tasks.items(), *self.files.items()]:
-            checks.real_number(f"The share of {name!r} in data", share, 0, inf, open_low=True)
         checks.real_number("data.full_canvas", self.full_canvas, 0, 1)
-        checks.whole_number("data.longest_canvas", self.longest_canvas, 1)
+        _whole("data.longest_canvas", self.longest_canvas, 1, 131_072)
 
 
 @dataclass(frozen=True)
@@ -128,19 +145,17 @@ class TrainingRecipe:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        checks.whole_number("training.steps", self.steps, 1)
-        checks.whole_number("training.batch_tokens", self.batch_tokens, 1)
-        checks.whole_number("training.warmup", self.warmup, 0)
+        _whole("training.steps", self.steps, 1, MOST_STEPS)
+        _whole("training.batch_tokens", self.batch_tokens, 1, 16_777_216)
+        _whole("training.warmup", self.warmup, 0, MOST_STEPS)
         for name in ("muon_rate", "adam_rate", "clip"):
             checks.real_number(f"training.{name}", getattr(self, name), 0, inf, open_low=True)
         for name in ("weight_decay", "momentum", "decay"):
             checks.real_number(f"training.{name}", getattr(self, name), 0, 1)
         checks.real_number("training.lowest_noise", self.lowest_noise, 0, 1, open_low=True)
         checks.true_or_false("training.compile", self.compile)
-        if self.loss not in LOSSES:
-            raise UnknownName("training.loss", self.loss, LOSSES)
-        if self.precision not in PRECISIONS:
-            raise UnknownName("training.precision", self.precision, PRECISIONS)
+        _one_of("training.loss", self.loss, LOSSES)
+        _one_of("training.precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -155,10 +170,9 @@ class StageRecipe:
     tasks: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        checks.whole_number("stages.steps", self.steps, 1)
+        _whole("stages.steps", self.steps, 1, MOST_STEPS)
         checks.real_number("stages.rate", self.rate, 0, 1, open_low=True)
-        for name, share in self.tasks.items():
-            checks.real_number(f"The share of {name!r} in stages", share, 0, inf, open_low=True)
+        _shares("stages.tasks", self.tasks)
 
 
 @dataclass(frozen=True)
@@ -176,8 +190,10 @@ class ReportRecipe:
     save: int = 250
 
     def __post_init__(self) -> None:
-        for name in ("log", "validate", "problems", "save"):
-            checks.whole_number(f"report.{name}", getattr(self, name), 1)
+        for name in ("log", "validate", "save"):
+            _whole(f"report.{name}", getattr(self, name), 1, MOST_STEPS)
+        _whole("report.problems", self.problems, 1, 10_000)
+        make_strategy(self.strategy)  # a name that there is not does not wait for the first validation
 
 
 @dataclass(frozen=True)
@@ -196,9 +212,24 @@ class Recipe:
     report: ReportRecipe = field(default_factory=ReportRecipe)
 
     def __post_init__(self) -> None:
-        checks.whole_number("seed", self.seed, 0)
+        _whole("seed", self.seed, 0, 2**40)
         if not isinstance(self.name, str) or not self.name:
             raise SettingsError('A recipe needs a name, such as name = "my-model".')
+        for name in ("about", "license"):
+            if not isinstance(getattr(self, name), str):
+                raise SettingsError(f"{name} must be text, not {getattr(self, name)!r}.")
+        if self.parameters > MOST_PARAMETERS:
+            raise SettingsError(
+                f"This recipe makes a model of about {self.parameters:,} parameters; soar train takes up to "
+                f"{MOST_PARAMETERS:,}. Lower model.width, model.layers or tokenizer.vocabulary."
+            )
+
+    @property
+    def parameters(self) -> int:
+        """About how many parameters the model has."""
+        model = self.model
+        inner = model.inner or model.width * 8 // 3
+        return model.width * (model.layers * (4 * model.width + 3 * inner) + 2 * self.tokenizer.vocabulary)
 
     @property
     def steps(self) -> int:
@@ -227,15 +258,10 @@ class Recipe:
 def read_recipe(path: str | Path) -> Recipe:
     """The recipe in a TOML file; unknown names and impossible values are refused. Paths are relative to the file."""
     file = Path(path)
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputFileError(f"Cannot read the recipe {str(file)!r}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputFileError(f"{str(file)!r} is not a TOML file: {error}.") from error
-    files = content.get("data", {}).get("files") if isinstance(content.get("data"), dict) else None
-    if isinstance(files, dict):
-        content["data"]["files"] = {str(file.parent / name): share for name, share in files.items()}
+    content = files.read_toml(file, "the recipe")
+    named = content.get("data", {}).get("files") if isinstance(content.get("data"), dict) else None
+    if isinstance(named, dict):
+        content["data"]["files"] = {str(file.parent / name): share for name, share in named.items()}
     recipe: Recipe = _built(Recipe, content, "")
     return recipe
 

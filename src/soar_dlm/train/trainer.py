@@ -15,7 +15,8 @@ import transformers
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from soar_dlm.errors import NonFiniteLogits
+from soar_dlm import files
+from soar_dlm.errors import NonFiniteLogits, SettingsError
 from soar_dlm.models.layouts import Shape, layout_config
 from soar_dlm.models.loading import usable_device
 from soar_dlm.models.masked_lm import output_column
@@ -29,7 +30,7 @@ from soar_dlm.train.objective import Hidden, already_hidden, hide, masked_loss
 from soar_dlm.train.optimizer import Optimizers, rate_share
 from soar_dlm.train.recipe import Recipe
 from soar_dlm.train.tokenizer import train_tokenizer
-from soar_dlm.train.validation import Validation, log_entry, validate
+from soar_dlm.train.validation import Validation, check_fits, log_entry, validate
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ class Trainer:
     """
 
     def __init__(self, recipe: Recipe, folder: str | Path, *, device: str | torch.device | None = None) -> None:
+        """Read back the run in the folder, if there is one; only :meth:`run` writes."""
         self.recipe, self.folder = recipe, RunFolder(Path(folder))
         self.device = usable_device(device)
-        self.folder.prepare(recipe)
+        self.folder.check(recipe)
         self.examples = [Examples(recipe.data_of(stage), recipe.seed) for stage in range(len(recipe.stages) + 1)]
-        self.tokenizer = self._tokenizer()
+        self.tokenizer = self.folder.tokenizer() or self._new_tokenizer()
         self.config = layout_config(recipe.model.layout, self._shape(), self.tokenizer.get_vocab())
         self.model = new_model(recipe.model.layout, self.config, recipe.seed)
         if recipe.model.number_waves:
@@ -71,15 +73,12 @@ class Trainer:
         self._backbone = torch.compile(self.model.model, dynamic=True) if recipe.training.compile else self.model.model
         self._restore()
 
-    def _tokenizer(self) -> Tokenizer:
-        file = self.folder.tokenizer_file
-        if not file.exists():
-            examples = (example for pool in range(10**9) for example in self.examples[0].pool(pool))
-            first = islice(examples, self.recipe.tokenizer.texts)
-            texts = (example.prompt + example.answer + example.suffix for example in first)
-            fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
-            fresh.save(str(file))
-        return Tokenizer.from_file(str(file))
+    def _new_tokenizer(self) -> Tokenizer:
+        examples = (example for pool in range(10**9) for example in self.examples[0].pool(pool))
+        first = islice(examples, self.recipe.tokenizer.texts)
+        texts = (example.prompt + example.answer + example.suffix for example in first)
+        fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
+        return Tokenizer.from_str(fresh.to_str())  # as it will be read back
 
     def _shape(self) -> Shape:
         model = self.recipe.model
@@ -98,19 +97,36 @@ class Trainer:
     def parameters(self) -> int:
         return sum(weight.numel() for weight in self.model.parameters())
 
+    def check(self) -> None:
+        """Refuse what would stop the run later: data or held-out problems that do not fit into the model's context."""
+        for stage in range(self.recipe.stage_at(self.step)[0], len(self.examples)):
+            self._batches(stage).check()
+        check_fits(self.recipe, self.tokenizer)
+
     def run(self, until: int | None = None) -> Iterator[Progress | Validation]:
-        """Train to the recipe's last step, or to an earlier one with the schedule unchanged."""
-        last = min(until or self.recipe.steps, self.recipe.steps)
+        """Train to the recipe's last step, or to an earlier one with the schedule unchanged.
+
+        Meanwhile no other process may use the folder.
+        """
+        self.folder.make()
+        with files.locked(self.folder.path):
+            if self.folder.stamp() != self._stamp:
+                raise SettingsError(f"Another run has trained in {str(self.folder.path)!r} meanwhile; start again.")
+            self.folder.prepare(self.recipe)
+            files.write_text(self.folder.tokenizer_file, self.tokenizer.to_str(pretty=True))
+            self.folder.cut_log(self.step or -1)
+            if self.step == 0:
+                self.folder.append_log(self._header())
+            yield from self._steps(min(until or self.recipe.steps, self.recipe.steps))
+
+    def _steps(self, last: int) -> Iterator[Progress | Validation]:
         report = self.recipe.report
-        if self.step == 0:
-            self.folder.cut_log(-1)
-            self.folder.append_log(self._header())
-        stream = self._batches()
+        stream = self._stream()
         while self.step < last:
             started = time.perf_counter()
             if self.step and self.recipe.stage_at(self.step)[1] == self.step:
                 self._position = Position(self._position.pool + 1)
-                stream = self._batches()
+                stream = self._stream()
             self._position, batch = next(stream)
             loss = self._train_on(batch)
             self.step += 1
@@ -126,10 +142,13 @@ class Trainer:
                 self._save()
         self.write()
 
-    def _batches(self) -> Iterator[tuple[Position, Batch]]:
+    def _stream(self) -> Iterator[tuple[Position, Batch]]:
         """The batches of the current stage, from the current position on."""
-        batches = Batches(
-            self.examples[self.recipe.stage_at(self.step)[0]],
+        return self._batches(self.recipe.stage_at(self.step)[0]).stream(self._position)
+
+    def _batches(self, stage: int) -> Batches:
+        return Batches(
+            self.examples[stage],
             self.tokenizer,
             self.config["eos_token_id"],
             self.recipe.training.batch_tokens,
@@ -137,7 +156,6 @@ class Trainer:
             self.tokenizer.token_to_id("<|expand|>") if self.recipe.model.variable_length else None,
             self.config.get("bos_token_id"),
         )
-        return batches.stream(self._position)
 
     def _train_on(self, batch: Batch) -> float:
         training = self.recipe.training
@@ -201,13 +219,17 @@ class Trainer:
                 "optimizers": self.optimizers.state(),
             }
         )
+        self._stamp = self.folder.stamp()
 
     def _restore(self) -> None:
+        self._stamp = self.folder.stamp()
         state = self.folder.state()
         if state is None:
             return
-        self.model.load_state_dict(state["model"])
-        self.optimizers.restore(state["optimizers"])
-        self.step, self._position = state["step"], Position(**state["position"])
-        self._recent = list(state["recent"])
-        self.folder.cut_log(self.step)
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizers.restore(state["optimizers"])
+            self.step, self._position = int(state["step"]), Position(**state["position"])
+            self._recent = list(map(float, state["recent"]))
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise self.folder.broken_state(error) from error

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 
+from soar_dlm.errors import SettingsError
+from soar_dlm.jobs import MAX_LENGTH
 from soar_dlm.lm import load
 from soar_dlm.solving import solve
 from soar_dlm.tasks.catalogue import make_task
@@ -51,6 +54,24 @@ def validate(folder: Path, recipe: Recipe, step: int, device: torch.device, coun
         samples.append((problems[chosen].prompt, results[chosen].text))
     sample = samples[step // recipe.report.validate % len(samples)] if samples else None
     return Validation(step, count, accuracy, forwards, sample)
+
+
+def check_fits(recipe: Recipe, tokenizer: Tokenizer) -> None:
+    """Refuse a recipe with held-out problems that the model's context has no room for."""
+
+    def length(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    for name in recipe.data.tasks:
+        task, problems = _held_out(name, recipe.report.problems)
+        grows = task.infills and recipe.model.variable_length
+        room = max(MAX_LENGTH, task.canvas) + 2 if grows else task.canvas  # beside the blank, BOS and EOS
+        longest = max(length(one.prompt) + length(one.suffix) for one in problems) + room
+        if longest > recipe.model.context:
+            raise SettingsError(
+                f"The validation problems of {name} take up to {longest} tokens with the canvas for their answers; "
+                f"model.context is {recipe.model.context}. Increase it to {longest}, or leave {name} out of data.tasks."
+            )
 
 
 def log_entry(found: Validation) -> dict[str, Any]:
