@@ -26,11 +26,11 @@ def bar(title: str, total: int, console: Console) -> Iterator[Callable[[Record],
         return f"{name}: {right[name] / done[name]:.1%}, {forwards[name] / done[name]:.1f} forwards"
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[rates]}"),
+        TextColumn("{task.fields[rates]}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         shown = progress.add_task(title, total=total, rates="")
@@ -42,8 +42,8 @@ def bar(title: str, total: int, console: Console) -> Iterator[Callable[[Record],
             progress.update(shown, advance=1, rates=rates(record.method))
             so_far = done.total()
             if not console.is_terminal and so_far * 10 // total > (so_far - 1) * 10 // total:
-                console.print(f"{title}: {so_far} of {total}; {rates(record.method)}", soft_wrap=True)
+                console.print(f"{title}: {so_far} of {total}; {rates(record.method)}", soft_wrap=True, markup=False)
 
         yield count
     for name, problems in done.items():
-        console.print(f"{title}, {rates(name)} each, {problems} problems", soft_wrap=True)
+        console.print(f"{title}, {rates(name)} each, {problems} problems", soft_wrap=True, markup=False)

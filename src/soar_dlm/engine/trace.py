@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from soar_dlm.errors import InputFileError
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
+from soar_dlm.strict_json import plain
 
 T = TypeVar("T")
 
@@ -150,7 +151,9 @@ class Trace:
         return tokens
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(record) for record in self.steps]
+        """The steps as plain JSON values."""
+        steps: list[dict[str, Any]] = plain([asdict(record) for record in self.steps])
+        return steps
 
     @classmethod
     def from_json(cls, source: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Trace:
