@@ -5,13 +5,17 @@ Whatever a later run depends on is written through this module.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import socket
+import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,6 +24,9 @@ from soar_dlm.errors import InputFileError
 
 LOCK = ".lock"
 """The file in a folder that is locked while a process uses the folder."""
+
+STARTING = 60.0
+"""Seconds within which a process has locked a folder that it made."""
 
 LONGEST_NAME = 250
 """Systems allow names of 255 bytes."""
@@ -135,6 +142,31 @@ def _held(path: Path, used: Path) -> Iterator[None]:
         file.close()
 
 
+def lasting_folder(prefix: str) -> Path:
+    """A temporary folder that is removed when this process ends.
+
+    A killed process cannot do that, so each call also removes the folders of the same prefix that such ones left: those
+    whose lock nobody holds any more.
+    """
+    for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError, InputFileError):
+            if _is_left(other.lstat()) and (other / LOCK).exists():
+                with locked(other):
+                    shutil.rmtree(other, ignore_errors=True)
+    with explained("write", Path(tempfile.gettempdir())):
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    held = ExitStack()
+    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    held.enter_context(locked(folder))
+    atexit.register(held.close)
+    return folder
+
+
+def _is_left(found: os.stat_result) -> bool:
+    """Whether a folder is ours, and not one that another process is making at this moment."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and found.st_mtime < time.time() - STARTING
+
+
 def _locked_file(path: Path, used: Path) -> TextIO:
     """The lock file, which is this process's now."""
     import fcntl
@@ -167,4 +199,6 @@ def _same(path: Path, file: TextIO) -> bool:
 
 def _command() -> str:
     """What this process was started as, as short as it can be told from others."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]) or "python"
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    return " ".join([name, *sys.argv[1:2]]) or "python"

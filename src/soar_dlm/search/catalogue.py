@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.registry import Registry
 
@@ -46,6 +47,9 @@ def make_strategy(name: str, **settings: Any) -> Strategy:
     for setting in settings:
         if setting not in known:
             raise UnknownName(f"setting of strategy {name!r} called", setting, known)
+    for setting, value in settings.items():
+        if isinstance(getattr(kind, setting, None), bool):  # the word "False" counts as true
+            checks.true_or_false(setting, value)
     strategy = factory(**settings)
     if not isinstance(strategy, Strategy):
         raise SettingsError(f"Strategy {name!r} is not a soar_dlm.Strategy; ask its author to subclass it.")
