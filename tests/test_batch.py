@@ -224,10 +224,10 @@ def test_a_run_is_resumed_with_its_own_input_only(tmp_path: Path) -> None:
 
 
 def test_a_file_is_written_by_one_process_at_a_time(tmp_path: Path) -> None:
-    first, second = Output(tmp_path / "out"), Output(tmp_path / "out")
-    first.write("a")
+    first, second = Output(tmp_path / "out", many=True), Output(tmp_path / "out", many=True)
+    first.add("a")
     with pytest.raises(InputFileError, match="Another process is writing"):
-        second.write("b")
+        second.add("b")
     assert (tmp_path / "out").read_text() == "a\n"
 
 

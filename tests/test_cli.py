@@ -5,18 +5,25 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from soar_dlm import __version__
 from soar_dlm.cli import completion
+from soar_dlm.cli.loading import status
 from soar_dlm.cli.main import main
-from soar_dlm.cli.method import setting_value
+from soar_dlm.cli.method import Method, setting_value
+from soar_dlm.cli.problems import problems_of
+from soar_dlm.cli.progress import bar
+from soar_dlm.cli.screen import say, screen
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import PromptError, SettingsError
 from soar_dlm.lm import load
-from soar_dlm.search.catalogue import STRATEGIES
+from soar_dlm.search.catalogue import STRATEGIES, make_strategy
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.tasks.catalogue import make_task
 from tests.closeness import about
 from tests.command import BASE, invoke, soar
 
@@ -143,6 +150,134 @@ def test_mistakes_are_reported_in_a_sentence(
     assert written.err.startswith("error: ")
     assert written.err.count("\n") == 1
     assert written.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "code"),
+    [
+        (OSError(28, "No space left on device", "/some/file"), "/some/file: No space left on device.", 1),
+        (RecursionError("deep"), "nested too deeply", 1),
+        (MemoryError(), "not enough memory", 1),
+        (KeyboardInterrupt(), "Interrupted", 130),
+        (ZeroDivisionError("ours [/x]"), "(ZeroDivisionError: ours [/x])", 1),
+    ],
+)
+def test_whatever_is_left_is_a_sentence(
+    error: BaseException, words: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["soar", "tasks"])
+    monkeypatch.setattr("soar_dlm.tasks.catalogue.make_task", failing)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == code
+    written = capsys.readouterr().err
+    assert words in written
+    assert written.startswith("error: ")
+    assert written.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_is_a_sentence() -> None:
+    """It used to be a stack trace, or nothing."""
+    for command in (["models"], ["tasks", "--json"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        run = subprocess.run(
+            [sys.executable, "-m", "soar_dlm", *command], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+        )
+        os.close(writing)
+        assert run.returncode == 1
+        assert run.stderr.startswith("error: Nobody reads the output any more")
+        assert run.stderr.count("\n") == 1
+
+
+def test_a_polite_signal_ends_the_command_tidily(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path; from soar_dlm.cli import files, main\n"
+        "def app():\n"
+        "    with files.Output(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "main.app = app; main.main()"
+    )
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path / "out")], check=False)
+    assert run.returncode == 128 + 15
+    assert os.listdir(tmp_path) == [], "no lock is left"
+
+
+COLOURED = re.compile(r"\x1b\[[0-9;]*(?<![0-9])(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+
+
+@pytest.mark.parametrize("args", [["generate", "--nope"], ["generate", "-m", "x", "-s", "saor", "hi"], ["models"]])
+def test_no_color_is_honoured(
+    args: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["soar", *args])
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    shown = []
+    for name in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", name)
+        with pytest.raises(SystemExit):
+            main()
+        written = capsys.readouterr()
+        shown.append(bool(COLOURED.search(written.err + written.out)))
+    assert shown == [True, False]
+
+
+def test_square_brackets_in_names_are_no_markup(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model called "[/x]" used to be a stack trace in a terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with status("Loading [/x] [red] ..."):
+        pass
+    say("error", "Cannot read [/x] [red]\x1b[31m", "bold red")
+    with bar("[/x]", 2, screen()):
+        pass
+    written = capsys.readouterr().err
+    assert "Loading [/x] [red] ..." in written
+    assert "Cannot read [/x] [red]\u241b[31m" in written, "and nobody's text gives orders to the terminal"
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_a_word_is_no_switch(name: str, tmp_path: Path) -> None:
+    """The word "False" counts as true."""
+    switches = [key for key, value in settings_of(name).items() if isinstance(value, bool)]
+    for switch in switches:
+        with pytest.raises(SettingsError, match=f"{switch} must be true or false"):
+            make_strategy(name, **{switch: "False"})
+        preset = tmp_path / "preset.toml"
+        preset.write_text(f'strategy = "{name}"\n[settings]\n{switch} = "False"\n')
+        with pytest.raises(SettingsError, match=f"{switch} must be true or false"):
+            Method({"preset": preset})
+
+
+def settings_of(name: str) -> dict[str, object]:
+    shown = json.loads(invoke("strategies", "--json").stdout)["strategies"]
+    found: dict[str, object] = next(entry["settings"] for entry in shown if entry["name"] == name)
+    return found
+
+
+def test_a_switch_of_someone_elses_strategy_takes_no_word() -> None:
+    @dataclass(frozen=True)
+    class Careless(Greedy):
+        backwards: bool = True
+
+    STRATEGIES.register("careless", Careless)
+    try:
+        with pytest.raises(SettingsError, match="backwards must be true or false"):
+            make_strategy("careless", backwards="False")
+    finally:
+        del STRATEGIES._loaders["careless"]
+
+
+def test_more_problems_than_can_be_drawn_are_refused_at_once() -> None:
+    """``--limit 100000000`` used to draw problems until somebody stopped it."""
+    with pytest.raises(SettingsError, match="--limit is 100,000,000"):
+        problems_of(make_task("mini-sums"), "test", 100_000_000)
+    assert len(problems_of(make_task("mini-sums"), "test", 3)) == 3
 
 
 def test_existing_files_are_not_replaced_unasked(tmp_path: Path) -> None:
@@ -272,6 +407,8 @@ def test_settings_that_are_on_or_off_take_words() -> None:
     with pytest.raises(SettingsError, match="--set backwards=true or --set backwards=false"):
         setting_value("backwards", "maybe", default=False)
     assert [setting_value("at_once", text, default=1) for text in ("4", "0.5", "no")] == [4, 0.5, "no"]
+    for odd in ("NaN", "9" * 5000, "[" * 5000):
+        assert setting_value("at_once", odd, default=1) == odd, "the strategy refuses it"
 
 
 def test_a_prompt_that_loses_its_beginning_is_a_warning_in_one_sentence() -> None:

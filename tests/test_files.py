@@ -8,11 +8,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from soar_dlm.errors import InputFileError
-from soar_dlm.files import LOCK, explained, locked, replacing, write_json, write_text
+from soar_dlm.files import LOCK, explained, locked, locked_file, replacing, write_json, write_text
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -93,6 +94,60 @@ def test_the_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None
     with locked(tmp_path), pytest.raises(InputFileError, match="in use"), locked(tmp_path):
         pass
     assert os.listdir(tmp_path) == [], "a lock that is let go leaves nothing"
+
+
+KEEPER = (
+    "import sys; from soar_dlm.files import lasting_folder\n"
+    "print(lasting_folder('soar-kept-'), flush=True); sys.stdin.read()"
+)
+
+
+def test_temporary_folders_of_killed_processes_do_not_stay(tmp_path: Path) -> None:
+    """Each killed run of a random model used to leave its checkpoint in /tmp."""
+    command = [sys.executable, "-c", KEEPER]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+
+    def folder_of(process: subprocess.Popen[str]) -> Path:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        os.utime(folder, (0, 0))  # not one that was made a moment ago
+        return folder
+
+    with subprocess.Popen(command, env=env, **pipes) as killed, subprocess.Popen(command, env=env, **pipes) as alive:
+        left, used = folder_of(killed), folder_of(alive)
+        killed.kill()
+        killed.wait()
+        assert left.is_dir()
+        subprocess.run(command, env=env, input="", capture_output=True, text=True, check=True)
+        assert (left.exists(), used.exists()) == (False, True)
+        alive.communicate("")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A device or pipe must not be moved away by a file of its name."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputFileError, match="no file"):
+        write_text(pipe, "text")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "\u96ea" * 85])
+def test_the_longest_names_can_be_replaced_and_locked(name: str, tmp_path: Path) -> None:
+    with locked_file(tmp_path / name):
+        write_text(tmp_path / name, "text")
+        with pytest.raises(InputFileError, match=f"in use: process {os.getpid()} "), locked_file(tmp_path / name):
+            pass
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_links_in_a_circle_are_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(InputFileError, match="in a circle"):
+        write_text(tmp_path / "a", "text")
 
 
 def test_a_folder_that_cannot_be_locked_is_a_sentence(tmp_path: Path) -> None:

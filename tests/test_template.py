@@ -42,6 +42,21 @@ def test_a_marker_takes_the_place_of_the_braces() -> None:
         Template.parse("{blank}", 3, "")
 
 
+@pytest.mark.parametrize("marker", ["# TODO\n# more", "# TODO\r\n# more"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_marker_of_several_lines_is_found_whichever_line_ends_it_has(marker: str, end: str) -> None:
+    """A marker with LF used to be missed in a file with CRLF, and the other way round."""
+    text = f"a{end}  # TODO{end}# more{end}b"
+    assert Template.parse(text, 3, marker) == Template((f"a{end}", "b"), (3,))
+    assert Template.parse(f"a{end}x = # TODO{end}# more{end}b", 3, marker).pieces == (f"a{end}x = ", f"{end}b")
+
+
+@pytest.mark.parametrize(("text", "marker"), [(5, None), (b"{blank}", None), ("a ?? b", 5)])
+def test_what_is_no_text_is_no_template(text: object, marker: object) -> None:
+    with pytest.raises(PromptError, match="is a string"):
+        Template.parse(text, 3, marker)  # type: ignore[arg-type]
+
+
 def test_a_marker_can_be_written_itself() -> None:
     assert Template.parse("{{blank}} {{blank:3}} {blank}").pieces == ("{blank} {blank:3} ", "")
 

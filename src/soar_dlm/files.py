@@ -1,18 +1,23 @@
-"""Files that are there whole or not at all, folders that one process uses at a time, and disk trouble as a sentence.
+"""Files that are there whole or not at all, files and folders for one process at a time, disk trouble as a sentence.
 
 Whatever a later run depends on is written through this module.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import socket
+import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,6 +33,12 @@ LEFTOVER = re.compile(r"\..+\.\d+\.new")
 LOCK = ".lock"
 """The file in a folder that is locked while a process uses the folder."""
 
+STARTING = 60.0
+"""Seconds within which a process has locked a folder that it made."""
+
+LONGEST_NAME = 250
+"""Systems allow names of 255 bytes."""
+
 
 @contextmanager
 def explained(doing: str, path: Path) -> Iterator[None]:
@@ -36,6 +47,10 @@ def explained(doing: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputFileError(f"Cannot {doing} {path}: {error.strerror or error}.") from error
+    except RuntimeError as error:
+        if "Symlink loop" not in str(error):
+            raise
+        raise InputFileError(f"Cannot {doing} {path}: its links lead in a circle.") from error
     except ValueError as error:
         if "null" not in str(error) and not isinstance(error, UnicodeEncodeError):
             raise
@@ -47,11 +62,13 @@ def replacing(path: Path) -> Iterator[Path]:
     """Write to the path this yields; it takes the place of ``path`` in one move once it is on the disk.
 
     If anything fails before that, ``path`` is as it was and nothing else is left. An existing file keeps its mode, and
-    a link stays a link.
+    a link stays a link. What is no file, such as a folder or a device, is not replaced.
     """
     with explained("write", path):
         target = path.resolve()
-        fresh = target.with_name(f".{target.name[:200]}.{os.getpid()}.new")
+        if target.exists() and not target.is_file():
+            raise InputFileError(f"Cannot write {path}: it is no file.")
+        fresh = _beside(target, f".{os.getpid()}.new")
     try:
         with explained("write", path):
             yield fresh
@@ -118,6 +135,14 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise InputFileError(f"{str(path)!r} is not a TOML file: {error}.") from error
 
 
+def _beside(path: Path, end: str) -> Path:
+    """A hidden name in the folder of ``path``; of a name too long for that, its start and a hash."""
+    name = os.fsencode(path.name)
+    if len(name) + len(end) > LONGEST_NAME:
+        name = name[:150] + b"." + sha256(name).hexdigest()[:16].encode()
+    return path.with_name(f".{os.fsdecode(name)}{end}")
+
+
 def _on_disk(path: Path) -> None:
     """Wait until the disk has what was written to a file, or the names in a folder."""
     if not hasattr(os, "O_DIRECTORY") and path.is_dir():
@@ -135,23 +160,65 @@ def locked(folder: Path) -> Iterator[None]:
 
     The lock ends with its process, however that ends. A lock file that a killed process left means nothing.
     """
+    with _held(folder / LOCK, folder):
+        yield
+
+
+@contextmanager
+def locked_file(file: Path) -> Iterator[None]:
+    """Write a file alone, whether or not it is there yet: as :func:`locked`, with a lock file beside it."""
+    with explained("write", file):
+        target = file.resolve()
+        path = _beside(target, LOCK)
+    with _held(path, file):
+        yield
+
+
+@contextmanager
+def _held(path: Path, used: Path) -> Iterator[None]:
+    """Hold the lock file ``path``, which stands for ``used``."""
     import fcntl
 
-    path = folder / LOCK
-    with explained("write", path):
-        file = _locked_file(path, folder)
+    with explained("write", used):
+        file = _locked_file(path, used)
     try:
-        with explained("write", path):
-            file.write(f"process {os.getpid()} on {socket.gethostname()}, {_command()}, since {time.strftime('%F %T')}")
-            file.flush()
+        holder = f"process {os.getpid()} on {socket.gethostname()}, {_command()}, since {time.strftime('%F %T')}"
+        with explained("write", used):
+            os.write(file.fileno(), holder.encode(errors="replace"))  # nothing is left to write when it is closed
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         fcntl.flock(file, fcntl.LOCK_UN)
         file.close()
 
 
-def _locked_file(path: Path, folder: Path) -> TextIO:
+def lasting_folder(prefix: str) -> Path:
+    """A temporary folder that is removed when this process ends.
+
+    A killed process cannot do that, so each call also removes the folders of the same prefix that such ones left: those
+    whose lock nobody holds any more.
+    """
+    for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError, InputFileError):
+            if _is_left(other.lstat()) and (other / LOCK).exists():
+                with locked(other):
+                    shutil.rmtree(other, ignore_errors=True)
+    with explained("write", Path(tempfile.gettempdir())):
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    held = ExitStack()
+    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    held.enter_context(locked(folder))
+    atexit.register(held.close)
+    return folder
+
+
+def _is_left(found: os.stat_result) -> bool:
+    """Whether a folder is ours, and not one that another process is making at this moment."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and found.st_mtime < time.time() - STARTING
+
+
+def _locked_file(path: Path, used: Path) -> TextIO:
     """The lock file, which is this process's now."""
     import fcntl
 
@@ -166,7 +233,7 @@ def _locked_file(path: Path, folder: Path) -> TextIO:
             file.seek(0)
             holder = file.read().strip() or "another process"
             file.close()
-            raise InputFileError(f"{folder} is in use: {holder}. Wait until it is done, or name another.") from error
+            raise InputFileError(f"{used} is in use: {holder}. Wait until it is done, or name another.") from error
         except BaseException:
             file.close()
             raise
@@ -183,4 +250,6 @@ def _same(path: Path, file: TextIO) -> bool:
 
 def _command() -> str:
     """What this process was started as, as short as it can be told from others."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]) or "python"
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    return " ".join([name, *sys.argv[1:2]]) or "python"

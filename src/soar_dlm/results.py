@@ -7,6 +7,9 @@ from typing import Any
 
 from soar_dlm.engine.request import FinishReason
 from soar_dlm.engine.trace import StepRecord, Trace
+from soar_dlm.strict_json import plain
+
+_PARTS = ("record", "result")
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
@@ -43,7 +46,7 @@ class Result:
 
     def to_dict(self, trace: bool = False) -> dict[str, Any]:
         """All fields as plain JSON values; the trace only on request, as it is by far the largest."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "trace"}
+        values = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name != "trace"}
         return {**values, "trace": self.trace.to_json()} if trace else values
 
 
@@ -82,7 +85,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""
         return {
-            **{entry.name: getattr(self, entry.name) for entry in fields(self)},
-            "record": None if self.record is None else asdict(self.record),
+            **{entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name not in _PARTS},
+            "record": None if self.record is None else plain(asdict(self.record)),
             "result": None if self.result is None else self.result.to_dict(),
         }

@@ -37,13 +37,16 @@ class Template:
         """A text in which ``{blank:8}`` is a blank of 8 masks and ``{blank}``, or ``marker``, one of ``length``.
 
         A sign alone on its line stands for the whole line, indentation and line break included. Other braces are text.
-        Double braces, ``{{blank}}``, write the sign itself.
+        Double braces, ``{{blank}}``, write the sign itself. A line break in a marker is one in the text, whichever way
+        the two write it (LF or CRLF).
         """
+        if not isinstance(text, str) or not isinstance(marker, (str, type(None))):
+            raise PromptError("A template is a string, and so is the marker of its blanks.")
         if marker == "":
             raise SettingsError("The marker of a blank must not be empty.")
-        sign = _SIGN if marker is None else re.escape(marker)
+        sign = _SIGN if marker is None else r"\r?\n".join(re.escape(line) for line in re.split(r"\r?\n", marker))
         escaped = r"(?P<escaped>\{\{blank(?::\d+)?\}\})|" if marker is None else ""
-        signs = re.compile(rf"{escaped}(?m:^[ \t]*(?:{sign})[ \t]*(?:\r?\n|\Z))|{_anonymous(sign)}")
+        signs = re.compile(rf"{escaped}(?m:^[ \t]*(?:{sign})[ \t]*(?:\r?\n|\r?\Z))|{_anonymous(sign)}")
         pieces, lengths, start, piece = [], [], 0, ""
         for found in signs.finditer(text):
             piece += text[start : found.start()]

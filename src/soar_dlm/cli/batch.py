@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from soar_dlm.cli.files import Output
-from soar_dlm.errors import PromptError, SoarError
+from soar_dlm.cli.lines import Line
+from soar_dlm.cli.resume import Progress
+from soar_dlm.errors import SoarError
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -25,44 +25,6 @@ _FIGURES = (
     "completion_tokens",
     "seed",
 )
-_OWN = frozenset({"index", "input", "text", "choices", "error", "details", *_FIGURES})
-"""The fields of a record that the command writes itself."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the input: what to decode, or the error, and the fields that its record keeps."""
-
-    index: int
-    prompt: Any
-    kept: dict[str, Any]
-    error: PromptError | None = None
-
-
-def read_lines(source: str) -> list[Line]:
-    """The lines that are not blank, counted from 0."""
-    return [_read_line(index, line) for index, line in enumerate(one for one in source.split("\n") if one.strip())]
-
-
-def _read_line(index: int, line: str) -> Line:
-    """An object with "prompt" (a string) or "messages" (a list).
-
-    Its record keeps all of its fields; those with the name of a field that we write go into an object "input". A line
-    that is no object is kept there as it is.
-    """
-    try:
-        entry = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return Line(index, None, {"input": line}, PromptError(f"This line is not JSON: {error}."))
-    if not isinstance(entry, dict):
-        return Line(index, None, {"input": entry}, PromptError('A line must be an object such as {"prompt": "..."}.'))
-    taken = {name: value for name, value in entry.items() if name in _OWN}
-    kept = {name: value for name, value in entry.items() if name not in _OWN} | ({"input": taken} if taken else {})
-    prompt = entry.get("prompt", entry.get("messages"))
-    if prompt is None:
-        missing = PromptError('A line must have "prompt" (a string) or "messages" (a list of role and content).')
-        return Line(index, None, kept, missing)
-    return Line(index, prompt, kept)
 
 
 def summary(result: Result) -> dict[str, Any]:
@@ -89,14 +51,17 @@ def trace_record(index: int, prompt: Any, result: Result, sample: int | None = N
 
 
 class BatchWriter:
-    """Writes one record per line as it is done; counts them and the failures.
+    """Writes one record per line as it is done, after those that were found; counts them and the failures.
 
     The trace comes first, so that a line with a record has its trace, too, whenever the run is interrupted.
     """
 
-    def __init__(self, output: Output, trace: Output | None, done: int = 0, failed: int = 0) -> None:
+    def __init__(self, output: Output, trace: Output | None, found: Progress) -> None:
         self._output, self._trace = output, trace
-        self.done, self.failed = done, failed
+        self.done, self.failed = len(found.done), found.failed
+        output.keep(found.output_bytes)
+        if trace is not None:
+            trace.keep(found.trace_bytes)
 
     def result(self, line: Line, outcome: Result | list[Result]) -> None:
         """The record of one text, or of several as ``choices``."""
@@ -115,11 +80,11 @@ class BatchWriter:
 
     def _write(self, line: Line, record: dict[str, Any]) -> None:
         self.done += 1
-        self._output.write_json({"index": line.index, **line.kept, **record})
+        self._output.add_json({"index": line.index, **line.kept, **record})
 
     def _write_trace(self, line: Line, result: Result, sample: int | None) -> None:
         if self._trace is not None:
-            self._trace.write_json(trace_record(line.index, line.prompt, result, sample))
+            self._trace.add_json(trace_record(line.index, line.prompt, result, sample))
 
 
 def run_batch(

@@ -14,6 +14,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
+from soar_dlm.cli.screen import screen
 from soar_dlm.errors import PromptError, PromptTooLong, SoarError
 from soar_dlm.options import GenerateOptions, make_options
 
@@ -54,10 +55,10 @@ def chat(
             f"{model!r} has no chat template, so it cannot hold a conversation. Use 'soar generate', or a model that "
             "was trained to chat, such as GSAI-ML/LLaDA-8B-Instruct."
         )
-    console = Console(stderr=True, highlight=False)
+    console = screen()
     conversation = Conversation(lm, chosen.strategy(lm), {**decoding, "trace": False}, system, console, watch)
     failed = False
-    if sys.stdin.isatty():
+    if _at_a_keyboard():
         console.print(HELP, soft_wrap=True)
     for line in _messages():
         if line == "/exit":
@@ -66,10 +67,10 @@ def chat(
             conversation.reset()
             console.print("A new conversation.")
         elif line.startswith("/"):
-            console.print(f"There is no command {line.split()[0]}. {HELP}", markup=False, soft_wrap=True)
+            console.print(f"There is no command {line.split()[0]}. {HELP}", soft_wrap=True)
         elif line:
             failed |= not conversation.answer(line)
-    if failed and not sys.stdin.isatty():
+    if failed and not _at_a_keyboard():
         raise typer.Exit(1)
 
 
@@ -95,7 +96,7 @@ class Conversation:
         try:
             self.turns.append((message, self._write(message)))
         except SoarError as error:
-            self._console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+            self._console.print(f"error: {error}", style="red", soft_wrap=True)
             return False
         except KeyboardInterrupt:
             self._console.print("Stopped.")
@@ -135,10 +136,15 @@ class Conversation:
         return result.text
 
 
+def _at_a_keyboard() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def _messages() -> Iterator[str]:
     """What the user types, line by line, until the end of the input."""
-    if not sys.stdin.isatty():
-        yield from (line.strip() for line in sys.stdin)
+    if not _at_a_keyboard():
+        for place, line in enumerate(sys.stdin or ()):
+            yield line.removeprefix("\ufeff" if place == 0 else "").strip()
         return
     with suppress(ImportError):
         import readline  # noqa: F401  (lets the user edit the line and recall earlier ones)

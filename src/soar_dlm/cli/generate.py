@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -13,15 +13,19 @@ import typer
 from rich.console import Console
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.batch import BatchWriter, Line, read_lines, run_batch, trace_record
-from soar_dlm.cli.files import Output, read_input
+from soar_dlm.cli.batch import BatchWriter, run_batch, trace_record
+from soar_dlm.cli.files import STREAM, Output, check_apart, open_input, read_text
 from soar_dlm.cli.groups import takes
+from soar_dlm.cli.lines import Line, option_names, read_lines
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
 from soar_dlm.cli.resume import Progress, progress_of
+from soar_dlm.cli.screen import say, screen
 from soar_dlm.cli.stats import Totals
 from soar_dlm.errors import PromptError, SettingsError
+from soar_dlm.files import explained
 from soar_dlm.options import GenerateOptions, make_options
+from soar_dlm.strict_json import json_line
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -60,28 +64,22 @@ def generate(
     many = jsonl or (input_file is not None and input_file.suffix == ".jsonl")
     _check_combination(many, watch, n, resume, overwrite, output)
     make_options(GenerateOptions, decoding)
-    source = _source(prompt, input_file, jsonl, many)
+    source = _source(prompt, input_file, jsonl)
+    check_apart({"The input": source}, {"--output": output or STREAM, "--trace": trace})
     decoding["trace"] = trace is not None
     totals = Totals() if stats else None
-    if not many:
-        target, traces = Output(output, overwrite=overwrite), _traces(trace, overwrite=overwrite)
-        lm, strategy = _ready(model, loading, method)
-        _one(lm, strategy, source, target, traces, n, decoding, totals, watch)
-        return
-    lines, found = read_lines(source), Progress()
-    if not lines:
-        raise PromptError("The input has no prompts; write one JSON object per line.")
-    if resume:
-        assert output is not None
-        found = progress_of(output, trace, lines)
-        target, traces = Output(output, keep=found.output_bytes), _traces(trace, keep=found.trace_bytes)
-    else:
-        target = Output(output, overwrite=overwrite, resumable=True)
-        traces = _traces(trace, overwrite=overwrite, resumable=True)
-    left = [line for line in lines if line.index not in found.done]
-    writer = BatchWriter(target, traces, len(found.done), found.failed)
-    lm, strategy = _ready(model, loading, method)
-    _many(lm, strategy, left, writer, n, decoding, totals)
+    how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "many": many}
+    with Output(output, **how) as target, ExitStack() as stack:
+        traces = None if trace is None else stack.enter_context(Output(trace, **how))
+        if many:
+            lines = _lines(source)
+            found = progress_of(output, trace, lines) if resume and output is not None else Progress()
+            lm, strategy = _ready(model, loading, method)
+            _many(lm, strategy, lines, found, BatchWriter(target, traces, found), n, decoding, totals)
+        else:
+            text = _text(prompt, source)
+            lm, strategy = _ready(model, loading, method)
+            _one(lm, strategy, text, target, traces, n, decoding, totals, watch)
 
 
 def _check_combination(
@@ -93,10 +91,6 @@ def _check_combination(
         raise SettingsError("--resume continues a run from JSON lines (--input) to a file (--output); give both.")
     if resume and overwrite:
         raise SettingsError("--resume keeps what is in the output and --overwrite replaces it; choose one.")
-
-
-def _traces(path: Path | None, **how: Any) -> Output | None:
-    return None if path is None else Output(path, **how)
 
 
 def _ready(model: str, loading: dict[str, Any], method: dict[str, Any]) -> tuple[LM, Strategy]:
@@ -117,7 +111,7 @@ def _one(
     totals: Totals | None,
     watch: bool,
 ) -> None:
-    console = Console(stderr=True)
+    console = screen()
     started, shown = time.perf_counter(), False
     if watch:
         from soar_dlm.cli.watch import show, shown_on
@@ -129,13 +123,14 @@ def _one(
         results = found if isinstance(found, list) else [found]
     seconds = time.perf_counter() - started
     if not shown:
-        output.write(f"\n{SEPARATOR}\n".join(result.text for result in results))
-    for sample, result in enumerate(results):
-        if trace is not None:
-            trace.write_json(trace_record(0, prompt, result, None if n is None else sample))
-        if totals is not None:
-            totals.add(result)
+        output.replace(f"\n{SEPARATOR}\n".join(result.text for result in results))
+    if trace is not None:
+        samples = enumerate(results)
+        records = (trace_record(0, prompt, result, None if n is None else sample) for sample, result in samples)
+        trace.replace("\n".join(map(json_line, records)))
     if totals is not None:
+        for result in results:
+            totals.add(result)
         console.print(totals.table(seconds))
 
 
@@ -143,15 +138,17 @@ def _many(
     lm: LM,
     strategy: Strategy,
     lines: list[Line],
+    found: Progress,
     writer: BatchWriter,
     n: int | None,
     decoding: dict[str, Any],
     totals: Totals | None,
 ) -> None:
-    console = Console(stderr=True, highlight=False)
+    console = screen()
+    left = [line for line in lines if line.index not in found.done]
     started = time.perf_counter()
-    with _bar(console, writer.done, writer.done + len(lines)) as advance:
-        for results in run_batch(lm, lines, writer, strategy, n, decoding):
+    with _bar(console, writer.done, len(lines)) as advance:
+        for results in run_batch(lm, left, writer, strategy, n, decoding):
             advance()
             if totals is not None:
                 for result in results:
@@ -165,27 +162,57 @@ def _many(
 
 @contextmanager
 def _bar(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich import progress
 
-    columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    columns = (
+        progress.TextColumn("decoding"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("decoding", total=total, completed=done)
         yield lambda: bar.advance(task)
 
 
-def _source(prompt: str | None, input_file: Path | None, jsonl: bool, many: bool) -> str:
-    """What to decode: a prompt, or JSON lines."""
+def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> Path | None:
+    """The file with what to decode; None if it is the argument."""
     if prompt is not None and input_file is not None:
         raise SettingsError("Give the prompt as an argument or in a file with --input, not both.")
     if prompt is not None and jsonl:
         raise SettingsError("--jsonl reads prompts from --input or standard input; leave out the argument.")
     if prompt is not None:
-        return prompt
-    if input_file is None and sys.stdin.isatty():
+        return None
+    if input_file is None and (sys.stdin is None or sys.stdin.isatty()):
         raise SettingsError("There is no prompt. Give one as an argument, with --input FILE, or on standard input.")
-    path = input_file or Path("-")
-    text = read_input(path).removesuffix("\n")
-    if not many and not text.strip():
-        name = "Standard input" if str(path) == "-" else str(path)
+    return input_file or STREAM
+
+
+def _text(prompt: str | None, source: Path | None) -> str:
+    """One prompt; a file's last line feed is no part of it."""
+    if source is None:
+        assert prompt is not None
+        return prompt
+    text = read_text(source).removesuffix("\n")
+    if not text.strip():
+        name = "Standard input" if source == STREAM else str(source)
         raise PromptError(f'{name} is empty. Give it some text to continue, or the argument "" for an empty prompt.')
     return text
+
+
+def _lines(source: Path | None) -> list[Line]:
+    """Many prompts."""
+    path = source or STREAM
+    with explained("read", path), open_input(path) as file:
+        lines = read_lines(file)
+    if not lines:
+        raise PromptError("The input has no prompts; write one JSON object per line.")
+    options = option_names(lines)
+    if options:
+        say(
+            "warning",
+            f"The lines have fields named like options ({', '.join(options)}). They are kept in the records and change "
+            "nothing else; options are given on the command line.",
+            "bold yellow",
+        )
+    return lines

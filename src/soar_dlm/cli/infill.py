@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 
 import typer
-from rich.console import Console
 
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.batch import trace_record
-from soar_dlm.cli.files import Output, read_input
+from soar_dlm.cli.files import STREAM, Output, check_apart, marked, read_text
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
+from soar_dlm.cli.screen import screen
 from soar_dlm.cli.stats import Totals
-from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.errors import SettingsError
 from soar_dlm.options import InfillOptions, make_options
+from soar_dlm.strict_json import json_line
 from soar_dlm.template import Template
 
 if TYPE_CHECKING:
     from soar_dlm.results import Infilling
+
+
+BOM = "\ufeff"
+"""The byte-order mark, which is no part of a text but stays in a file that has one."""
 
 
 @takes(loading=opt.LOADING, method=opt.METHOD, decoding=opt.INFILL)
@@ -53,34 +57,37 @@ def infill(
     For example: [cyan]soar infill -m Dream-org/DreamOn-v0-7B solution.py --marker "# TODO" --write[/cyan]
     """
     checked = make_options(InfillOptions, decoding)
-    template = _template(file, marker, prefix, suffix, checked.length)
-    if write and (file is None or str(file) == "-" or output is not None):
+    if write and (file is None or file == STREAM or output is not None):
         raise SettingsError("--write changes FILE in place; name a file, and leave out --output.")
-    target = Output(output, overwrite=overwrite)
-    traces = Output(trace, overwrite=overwrite) if trace is not None else None
-    import_library()
-    chosen = Method(method)
-    lm = loaded(model, loading)
-    strategy = chosen.strategy(lm)
-    decoding["trace"] = trace is not None
-    console = Console(stderr=True)
-    started, shown = time.perf_counter(), False
-    if watch:
-        from soar_dlm.cli.watch import show, shown_on
+    whole = {"FILE": file, "--trace": trace} if write else {"--output": output or STREAM, "--trace": trace}
+    check_apart({} if write else {"FILE": file, "--prefix": prefix, "--suffix": suffix}, whole)
+    with ExitStack() as stack:
+        target = stack.enter_context(Output(file if write else output, overwrite=overwrite or write))
+        traces = None if trace is None else stack.enter_context(Output(trace, overwrite=overwrite))
+        template = _template(file, marker, prefix, suffix, checked.length)
+        mark = BOM if write and file is not None and marked(file) else ""
+        import_library()
+        chosen = Method(method)
+        lm = loaded(model, loading)
+        strategy = chosen.strategy(lm)
+        decoding["trace"] = trace is not None
+        console = screen()
+        started, shown = time.perf_counter(), False
+        if watch:
+            from soar_dlm.cli.watch import show, shown_on
 
-        events = lm.stream_infill(template, strategy, **decoding)
-        result = cast("Infilling", show(lm, events, strategy, console, template.pieces))
-        shown = target.is_stdout and shown_on(console) and not only
-    else:
-        result = lm.infill_template(template, strategy, **decoding)
-    seconds = time.perf_counter() - started
-    if write:
-        assert file is not None
-        replace_text(file, result.whole)
-    elif not shown:
-        target.write((result.text if only else result.whole).removesuffix("\n"))
-    if traces is not None:
-        traces.write_json({**trace_record(0, list(template.pieces), result), "blanks": result.blanks})
+            events = lm.stream_infill(template, strategy, **decoding)
+            result = cast("Infilling", show(lm, events, strategy, console, template.pieces))
+            shown = target.is_stdout and shown_on(console) and not only
+        else:
+            result = lm.infill_template(template, strategy, **decoding)
+        seconds = time.perf_counter() - started
+        if write:
+            target.replace(mark + result.whole, end="")
+        elif not shown:
+            target.replace((result.text if only else result.whole).removesuffix("\n"))
+        if traces is not None:
+            traces.replace(json_line({**trace_record(0, list(template.pieces), result), "blanks": result.blanks}))
     if stats:
         totals = Totals()
         totals.add(result)
@@ -91,23 +98,7 @@ def _template(file: Path | None, marker: str | None, prefix: Path | None, suffix
     if (file is None) == (prefix is None and suffix is None):
         raise SettingsError("Give a FILE with blanks in it, or --prefix and --suffix, not both.")
     if file is not None:
-        return Template.parse(read_input(file), length, marker)
+        return Template.parse(read_text(file), length, marker)
     if prefix is None or suffix is None:
         raise SettingsError("--prefix and --suffix go together; one of the files may be empty.")
-    return Template.between(read_input(prefix), read_input(suffix), length)
-
-
-def replace_text(file: Path, text: str) -> None:
-    """Replace the content of a file in one move, so that it is never half written; its mode stays."""
-    target, fresh = file.resolve(), None
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8", newline="") as fresh:
-            fresh.write(text)
-            fresh.flush()
-            os.fsync(fresh.fileno())
-        os.chmod(fresh.name, target.stat().st_mode)
-        os.replace(fresh.name, target)
-    except OSError as error:
-        if fresh is not None:
-            Path(fresh.name).unlink(missing_ok=True)
-        raise InputFileError(f"Cannot write {file}: {error.strerror}.") from error
+    return Template.between(read_text(prefix), read_text(suffix), length)

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from soar_dlm.strict_json import plain
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 
@@ -26,7 +28,7 @@ class Entry:
 
 def print_listing(kind: str, entries: Sequence[Entry], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({kind: [asdict(entry) for entry in entries]}, indent=2, default=repr))
+        typer.echo(json.dumps(plain({kind: [asdict(entry) for entry in entries]}), indent=2))
         return
     console = Console(highlight=False)
     for entry in entries:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.text import Text
+
+from soar_dlm.cli.screen import screen
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -17,11 +19,11 @@ if TYPE_CHECKING:
 @contextmanager
 def status(text: str) -> Iterator[None]:
     """Show ``text`` while something takes its time; in a terminal only."""
-    console = Console(stderr=True)
+    console = screen()
     if not console.is_terminal:
         yield
         return
-    with console.status(text):
+    with console.status(Text(text)):
         yield
 
 

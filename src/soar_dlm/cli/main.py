@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Optional, TextIO
+from types import FrameType
+from typing import Annotated, NoReturn, Optional, TextIO
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from soar_dlm import __version__
 from soar_dlm.cli.chat import chat
@@ -18,6 +20,7 @@ from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
+from soar_dlm.cli.screen import say
 from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
 from soar_dlm.cli.table import table
@@ -61,12 +64,6 @@ def _root(
     pass
 
 
-def say(word: str, message: str, style: str) -> None:
-    """``word: message`` on standard error; the word has a colour in a terminal that shows colours."""
-    text = Text.assemble((f"{word}:", style), " ", message)
-    Console(stderr=True, highlight=False).print(text, soft_wrap=True)
-
-
 _PACKAGE = str(Path(__file__).parents[1])
 _show_foreign_warning = warnings.showwarning
 
@@ -87,12 +84,80 @@ def _show_warning(
 
 
 def main() -> None:
+    """Run the command. Whatever goes wrong is one sentence and an exit code, and what was begun is tidied up.
+
+    SOAR_TRACEBACK=1 shows where in the source an error comes from.
+    """
     warnings.showwarning = _show_warning
+    _speak_utf8()
+    _end_tidily()
+    if os.environ.get("SOAR_TRACEBACK"):
+        app()
     try:
         app()
+    except SystemExit as leaving:
+        reason = _reason(leaving)
+        if isinstance(reason, KeyboardInterrupt):
+            _fail("Interrupted; what was finished before is kept.", 130)
+        if isinstance(reason, BrokenPipeError):
+            _fail("Nobody reads the output any more; what was written before is all there is.")
+        raise
     except SoarError as error:
-        say("error", str(error), "bold red")
-        sys.exit(1)
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("Interrupted; what was finished before is kept.", 130)
+    except MemoryError:
+        _fail("There is not enough memory for this. Ask for less at a time, for example with --max-rows.")
+    except RecursionError:
+        _fail("Something in the input is nested too deeply.")
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+    except Exception as error:
+        _fail(
+            f"Something went wrong that should not ({type(error).__name__}: {error}). Set SOAR_TRACEBACK=1 to see "
+            "where, and please report it."
+        )
+
+
+def _speak_utf8() -> None:
+    """Text that comes and goes is UTF-8, whatever the locale says; who reads it refuses bytes that are none."""
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
+
+
+def _end_tidily() -> None:
+    """Make the polite signals end the command as an exit does, so that locks and temporary folders go with it."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _reason(leaving: BaseException) -> BaseException | None:
+    """What made the command leave, unless whoever caught it has answered it."""
+    error: BaseException | None = leaving
+    while error is not None and not isinstance(error, (KeyboardInterrupt, BrokenPipeError)):
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return error
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    """Say what went wrong and leave; what could not be written to standard output is given up."""
+    say("error", message, "bold red")
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        sys.stdout = None  # else it would be tried, and told, once more
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from soar_dlm.errors import SettingsError
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.strict_json import read_json
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
@@ -62,8 +62,8 @@ def setting_value(name: str, text: str, default: Any) -> Any:
             raise SettingsError(f"{name} is on or off: write --set {name}=true or --set {name}=false, not {text!r}.")
         return _WORDS[text.lower()]
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return read_json(text)
+    except InputFileError:
         return text
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from soar_dlm import checks
 from soar_dlm.cli.loading import status
@@ -15,6 +16,9 @@ from soar_dlm.errors import SettingsError
 if TYPE_CHECKING:
     from soar_dlm.tasks.problem import Problem, Split
     from soar_dlm.tasks.task import Task
+
+MOST = 10_000
+"""The most problems that are drawn for a measurement."""
 
 DataDir = Annotated[
     Optional[Path], typer.Option(help="Folder with the files of published benchmarks. Default: the Hub.")
@@ -45,9 +49,16 @@ def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Consol
 
 
 def problems_of(task: Task, split: Split, limit: int | None) -> list[Problem]:
-    """The first problems of a split, or without a limit the whole test set."""
+    """The first problems of a split, or without a limit the whole test set.
+
+    Problems that are drawn one by one could be asked for without end, so there is a bound.
+    """
+    from soar_dlm.tasks.published import PublishedTask
+
     if limit is not None:
         checks.whole_number("limit", limit, 1)
+        if limit > MOST and not isinstance(task, PublishedTask):
+            raise SettingsError(f"--limit is {limit:,}, more than the {MOST:,} problems that can be drawn at once.")
     with status(f"Getting the problems of {task.name} ..."):
         return task.test_set() if limit is None else task.distinct(split, limit)
 
@@ -59,4 +70,5 @@ def show_missing_walls(console: Console) -> None:
 
     missing = [WALLS[wall] for wall in WALLS if wall in missing_walls()]
     if missing:
-        console.print(f"[yellow]Not possible on this system for model-written code:[/yellow] {'; '.join(missing)}.")
+        head = ("Not possible on this system for model-written code:", "yellow")
+        console.print(Text.assemble(head, f" {'; '.join(missing)}."))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soar_dlm.cli.batch import Line
+from soar_dlm.cli.lines import Line
 from soar_dlm.errors import InputFileError
+from soar_dlm.files import explained
+from soar_dlm.strict_json import DEEPEST, json_line, read_json
+
+AROUND = 10
+"""Levels that a record or a trace may have around what it keeps of its line."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +62,34 @@ def progress_of(output: Path, trace: Path | None, lines: Sequence[Line]) -> Prog
 
 def _records(path: Path) -> Iterator[tuple[Any, int]]:
     """The complete lines of a file and where each ends, in bytes; none if there is no file."""
-    if not path.exists():
-        return
     end = 0
-    try:
+    with explained("read", path):
+        if not path.exists():
+            return
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     return
                 end += len(line)
-                try:
-                    yield json.loads(line), end
-                except ValueError as error:
-                    raise InputFileError(f"Line {number} of {path} is not JSON, so it cannot be resumed.") from error
-    except OSError as error:
-        raise InputFileError(f"Cannot read {path}: {error.strerror}.") from error
+                yield _record(path, number, line), end
+
+
+def _record(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return read_json(line, DEEPEST + AROUND)
+    except InputFileError as error:
+        raise InputFileError(
+            f"Line {number} of {path} is not JSON, so it cannot be resumed. Mend or remove that line. {error}"
+        ) from error
 
 
 def _index(record: Any, path: Path) -> int:
     index = record.get("index") if isinstance(record, dict) else None
-    if not isinstance(index, int) or index < 0:
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise InputFileError(f"{path} was not written by 'soar generate' for many prompts, so it cannot be resumed.")
     return index
 
 
-def _same(kept: dict[str, Any], record: dict[str, Any]) -> bool:
+def _same(kept: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     """Whether a record has the fields that the record of a line keeps."""
-    return json.dumps(kept) == json.dumps({name: record[name] for name in kept if name in record})
+    return json_line(dict(kept)) == json_line({name: record[name] for name in kept if name in record})

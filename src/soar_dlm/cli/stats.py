@@ -53,7 +53,7 @@ class Totals:
             **self._details(),
             "ended by": ", ".join(sorted(self.reasons)) or "-",
             "seconds": f"{seconds:.2f}",
-            "tokens per second": f"{self.tokens / seconds:.1f}",
+            "tokens per second": f"{self.tokens / max(seconds, 1e-9):.1f}",
         }
         for name, value in rows.items():
             table.add_row(name, value)

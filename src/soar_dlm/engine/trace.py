@@ -15,6 +15,7 @@ from soar_dlm.doors import door
 from soar_dlm.errors import InputFileError, told
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
+from soar_dlm.strict_json import plain
 
 T = TypeVar("T")
 
@@ -153,7 +154,9 @@ class Trace:
         return tokens
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(record) for record in self.steps]
+        """The steps as plain JSON values."""
+        steps: list[dict[str, Any]] = plain([asdict(record) for record in self.steps])
+        return steps
 
     @classmethod
     @door

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from soar_dlm import checks
 from soar_dlm.doors import guarded
-from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
+from soar_dlm.errors import CheckpointError, SettingsError
 from soar_dlm.files import write_json
 from soar_dlm.models.source import read_json
 from soar_dlm.search.catalogue import make_strategy

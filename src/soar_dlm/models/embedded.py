@@ -6,13 +6,12 @@ use: they write nonsense, and are for testing code that uses the library.
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+
+from soar_dlm.files import lasting_folder
 
 SHIPPED = Path(__file__).parent / "shipped"
 
@@ -49,7 +48,6 @@ def embedded_folder(name: str) -> str | None:
         return None
     if model.writer is None:
         return str(SHIPPED / name)
-    folder = Path(tempfile.mkdtemp(prefix=f"soar-{name}-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = lasting_folder(f"soar-{name}-")
     getattr(import_module("soar_dlm.models.random_checkpoint"), model.writer)(folder)
     return str(folder)

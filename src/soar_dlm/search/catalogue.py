@@ -48,6 +48,9 @@ def make_strategy(name: str, /, **settings: Any) -> Strategy:
     known = [field.name for field in fields(kind)] if is_dataclass(kind) else []
     for setting in settings:
         checks.known_name(f"setting of strategy {name!r} called", setting, known)
+    for setting, value in settings.items():
+        if isinstance(getattr(kind, setting, None), bool):  # the word "False" counts as true
+            checks.true_or_false(setting, value)
     strategy = factory(**settings)
     if not isinstance(strategy, Strategy):
         raise SettingsError(f"Strategy {name!r} is not a soar_dlm.Strategy; ask its author to subclass it.")
