@@ -14,7 +14,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
-from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, prepared, problems_of
+from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, UnsafeSandbox, prepared, problems_of
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
 
@@ -61,6 +61,7 @@ def evaluate(
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
     allow_code_execution: AllowCode = False,
+    unsafe_sandbox: UnsafeSandbox = False,
     loading: dict[str, Any],
 ) -> None:
     """Measure the accuracy and speed of decoding methods on benchmarks.
@@ -76,7 +77,9 @@ def evaluate(
 
     checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
-    tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
+    tasks = [
+        prepared(name, data_dir, allow_code_execution, console, unsafe_sandbox) for name in task_names(listed(task))
+    ]
     if not tasks:
         raise SettingsError("Name at least one task.")
     presets = {path.stem: read_preset(path) for path in preset or ()}
