@@ -8,7 +8,7 @@ from typing import ClassVar
 from soar_dlm.tasks.code_text import first_block, function_only
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests, tests_of_function
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_function
 
 HUB = "openai/openai_humaneval"
 
@@ -45,4 +45,4 @@ class HumanEval(PublishedTask):
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         pairs = zip(problems, texts, strict=True)
         programs = [one.prompt + function_only(first_block(text), self.stop) for one, text in pairs]
-        return all_pass_tests(programs, [tests_of_function(one.checks["test"], one.prompt) for one in problems])
+        return all_pass_tests(programs, [asserts_of_function(one.checks["test"], one.prompt) for one in problems])

@@ -8,7 +8,7 @@ from typing import ClassVar
 from soar_dlm.tasks.infilling import InfillingTask
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests, tests_of_function
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_function
 
 HUB = "loubnabnl/humaneval_infilling"
 
@@ -40,7 +40,7 @@ class HumanEvalInfilling(InfillingTask, PublishedTask):
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         programs = [one.prompt + text + one.suffix for one, text in zip(problems, texts, strict=True)]
-        return all_pass_tests(programs, [tests_of_function(one.checks["test"], one.prompt) for one in problems])
+        return all_pass_tests(programs, [asserts_of_function(one.checks["test"], one.prompt) for one in problems])
 
 
 class SingleLine(HumanEvalInfilling):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from soar_dlm.tasks.code_text import first_block
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests, tests_of_program
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_program
 
 HUB = "google-research-datasets/mbpp"
 SHOWN = (2, 3, 4)
@@ -47,7 +47,7 @@ class Mbpp(PublishedTask):
 
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         programs = [first_block(text.split(self.stop[0])[0]) for text in texts]
-        return all_pass_tests(programs, [tests_of_program(one.checks["test"], one.answer) for one in problems])
+        return all_pass_tests(programs, [asserts_of_program(one.checks["test"], one.answer) for one in problems])
 
 
 def question(row: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from soar_dlm.tasks.execution import Asserts, Limits, run_cases, run_tests
-from soar_dlm.tasks.sandbox.launch import end_all
+from soar_dlm.tasks.sandbox.launch import begin, end_all
 
 WORKERS = 2
 TEST_LIMITS = Limits(wall_seconds=30.0, cpu_seconds=15)
@@ -30,14 +30,14 @@ def all_pass_tests(programs: Sequence[str], tests: Sequence[Asserts]) -> list[bo
     return _each(_passes_tests, list(zip(programs, tests, strict=True)))
 
 
-def tests_of_function(tests: str, prompt: str) -> Asserts:
+def asserts_of_function(tests: str, prompt: str) -> Asserts:
     """Tests that end with ``check(name)``; what the prompt has before that function is given, not the model's."""
     name = tests.rstrip().rpartition("(")[2].rstrip(")")
     start = re.search(rf"^def {re.escape(name)}\b", prompt, re.MULTILINE)
     return Asserts(tests, (name,), prompt[: start.start()] if start else "")
 
 
-def tests_of_program(tests: str, reference: str) -> Asserts:
+def asserts_of_program(tests: str, reference: str) -> Asserts:
     """Tests of a whole program; they take from it the names that a right program (``reference``) has for them."""
     defined: set[str] = set()
     for node in ast.parse(reference).body:
@@ -59,6 +59,7 @@ def _passes_tests(job: tuple[str, Asserts]) -> bool:
 
 def _each(judge: Callable[[_Job], bool], jobs: Sequence[_Job]) -> list[bool]:
     """Two run at a time; the same job runs once. An interruption ends the programs instead of waiting for them."""
+    begin()
     unique = list(dict.fromkeys(jobs))
     workers = ThreadPoolExecutor(WORKERS)
     try:

@@ -50,6 +50,7 @@ module.main()
 
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
+_interrupted = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limit
     )
     with _lock:
         _running.add(child)
+        if _interrupted.is_set():
+            os.killpg(child.pid, signal.SIGKILL)
     try:
         return child.communicate(request, limits.wall_seconds)[0], False
     except subprocess.TimeoutExpired:
@@ -141,9 +144,15 @@ def end(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
+def begin() -> None:
+    """Programs may be judged (again)."""
+    _interrupted.clear()
+
+
 def end_all() -> None:
-    """End all programs that are being judged, so that nobody waits for them."""
+    """End all programs that are being judged, so that nobody waits for them; those that come next end at once."""
     with _lock:
+        _interrupted.set()
         for child in _running:
             try:
                 os.killpg(child.pid, signal.SIGKILL)
