@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.attack_programs import FORGERIES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,63 +24,6 @@ EQUAL = Asserts(
     "import math\nassert add(1, 2) == 3\nassert math.isclose(add(2, 2), 4)\nassert add(0, 0) in [0]", ("add",)
 )
 TRUE = Asserts("assert add(1, 2)\nassert not add(0, 0)\nassert add(1, 1) != 3", ("add",))
-WRONG = "def add(a, b): return 99\n"
-FORGERIES = {
-    "an object that equals everything": (
-        "class Any:\n    def __eq__(self, other): return True\n    __lt__ = __gt__ = __ne__ = __eq__\n"
-        "    def __sub__(self, other): return self\n    def __abs__(self): return self\n"
-        "    def __bool__(self): return True\n"
-        "    def __float__(self): return 4.0\n    def __hash__(self): return 0\ndef add(a, b): return Any()\n"
-    ),
-    "mock.ANY": "from unittest.mock import ANY\ndef add(a, b): return ANY\n",
-    "MagicMock": "from unittest.mock import MagicMock\nadd = MagicMock()\n",
-    "a number that equals everything": (
-        "class Any(int):\n    def __eq__(self, other): return True\n    def __sub__(self, other): return 0\n"
-        "    def __hash__(self): return 0\ndef add(a, b): return Any(99)\n"
-    ),
-    "a list that contains everything": (
-        "class Any(list):\n    def __eq__(self, other): return True\n    def __contains__(self, one): return True\n"
-        "def add(a, b): return Any()\n"
-    ),
-    "its own abs": "abs = lambda value: 0\n" + WRONG,
-    "its own abs for all": "import builtins\nbuiltins.abs = lambda value: 0\n" + WRONG,
-    "its own isclose": "import math\nmath.isclose = lambda *_: True\n" + WRONG,
-    "its own AssertionError": "import builtins\nbuiltins.AssertionError = Exception\n" + WRONG,
-    "its own exec": "import builtins\nbuiltins.exec = builtins.compile = lambda *_: None\n",
-    "its own check": "def check(*_): pass\n",
-    "sys.exit": "import sys\nsys.exit(0)\n",
-    "os._exit": "import os\nos._exit(0)\n",
-    "SystemExit in the function": "def add(a, b): raise SystemExit(0)\n",
-    "StopIteration": "def add(a, b): raise StopIteration\n",
-    "a frame": "import sys\nsys._getframe(1).f_locals['tests'] = ''\n" + WRONG,
-    "a frame of a signal handler": (
-        "import signal\ndef look(number, frame):\n    while frame:\n        for name in list(frame.f_globals):\n"
-        "            if name in ('by_tests', 'found'): frame.f_globals[name] = lambda *_: ('passed', [])\n"
-        "        frame = frame.f_back\nsignal.signal(14, look)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\n"
-        + WRONG
-    ),
-    "a trace": "import sys\nsys.settrace(lambda *_: None)\n" + WRONG,
-    "garbage collected objects": "import gc\n[one.clear() for one in gc.get_objects() if type(one) is list]\n" + WRONG,
-    "ctypes": "import ctypes\nctypes.memset(id(3) + 24, 99, 1)\n" + WRONG,
-    "a message of its own": (
-        "import os\nsaid = b'[\"passed\"]'\nfor place in range(3, 64):\n"
-        "    try: os.write(place, len(said).to_bytes(8, 'big') + said)\n    except OSError: pass\n" + WRONG
-    ),
-    "a verdict of its own": (
-        "import os, sys\npack = sys.modules['soar_dlm.tasks.sandbox.values'].pack\nsaid = pack(('passed', [], []))\n"
-        "for place in range(64):\n    try: os.write(place, len(said).to_bytes(8, 'big') + said)\n"
-        "    except OSError: pass\n" + WRONG
-    ),
-    "the judge's own code": (
-        "import sys\njudge = sys.modules['soar_dlm.tasks.sandbox.judge']\njudge.by_tests = lambda *_: ('passed', [])\n"
-        + WRONG
-    ),
-    "a subinterpreter": "import _xxsubinterpreters as s\ns.run_string(s.create(), 'import ctypes')\n" + WRONG,
-    "an exception with a pretended name": "class Fine(AssertionError): pass\ndef add(a, b): raise Fine\n",
-    "a change of the arguments": "def add(a, b):\n    return [3, 4, 0]\n",
-    "nothing at all": "",
-    "no Python": "def add(a, b:\n",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORGERIES)

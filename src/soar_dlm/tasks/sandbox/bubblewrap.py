@@ -34,7 +34,7 @@ def command(path: str, readable: Sequence[str], size: int, inside: str) -> list[
         if os.path.islink(one):
             arguments += ["--symlink", os.readlink(one), one]
         elif one.startswith("/dev/"):
-            arguments += ["--dev-bind", one, one]
+            arguments += ["--dev-bind-try", one, one]
         else:
-            arguments += ["--ro-bind", one, one]
+            arguments += ["--ro-bind-try", one, one]
     return [*arguments, "--remount-ro", "/", "--dir", inside, "--chdir", inside, "--"]

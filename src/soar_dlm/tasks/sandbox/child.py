@@ -7,7 +7,7 @@ import os
 import sys
 
 from soar_dlm.tasks.sandbox import judge, kernel, program
-from soar_dlm.tasks.sandbox.frames import receive, send
+from soar_dlm.tasks.sandbox.frames import READY, receive, send
 from soar_dlm.tasks.sandbox.landlock import restrict_files
 from soar_dlm.tasks.sandbox.namespaces import build_namespaces
 from soar_dlm.tasks.sandbox.rlimits import set_limits
@@ -50,6 +50,7 @@ def main() -> None:
         built.append("seccomp")
     elif not filtered:
         link.hello()
+    send(channel, READY)
     lacking = [wall for wall, ways in SUFFICES.items() if not set(ways) & set(built)]
     if lacking and settings["strict"]:
         found: tuple[str, list[Any]] = ("refused", [])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 HEADER = 8
+READY = b"ready"
+"""The first message of every sandbox: what follows, or does not, is the doing of the program."""
 
 
 class TooLong(Exception):

@@ -17,11 +17,12 @@ from typing import Any
 
 from soar_dlm.errors import SettingsError
 from soar_dlm.tasks.sandbox import bubblewrap, places
-from soar_dlm.tasks.sandbox.frames import HEADER, framed
+from soar_dlm.tasks.sandbox.frames import HEADER, READY, framed
 from soar_dlm.tasks.sandbox.limits import Limits
 from soar_dlm.tasks.sandbox.values import NotPlain, unpack
 
 TRIES = ("bubblewrap", "namespaces", "landlock", "seccomp")
+ATTEMPTS = 3
 INSIDE = "/tmp/program"
 """Where a program starts, in a root folder of its own."""
 MODULES = ("kernel", "rlimits", "namespaces", "landlock", "seccomp", "frames", "values", "program", "judge", "child")
@@ -87,7 +88,7 @@ class Sandbox:
                 "seconds": math.ceil(limits.wall_seconds) + 2,
             }
             parts = ((str(home.packages), code()), settings, list(request))
-            reply, late = converse(command, b"".join(framed(marshal.dumps(part)) for part in parts), folder, limits)
+            reply, late = heard(command, b"".join(framed(marshal.dumps(part)) for part in parts), folder, limits)
         if late:
             return "timeout", [], []
         try:
@@ -104,8 +105,23 @@ def code() -> list[tuple[str, Any]]:
     return [(name, compile((here / f"{name}.py").read_bytes(), name, "exec", dont_inherit=True)) for name in MODULES]
 
 
-def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bool]:
-    """What a new process answers, and whether it was ended by the wall clock."""
+def heard(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bool]:
+    """What the sandbox says after it got ready, and whether the wall clock ended it.
+
+    One that did not get ready judged nothing: if time ran out, on a busy machine, it is tried again; a failure is told.
+    """
+    for _ in range(ATTEMPTS):
+        reply, said, late = converse(command, request, folder, limits)
+        if reply.startswith(framed(READY)):
+            return reply[len(framed(READY)) :], late
+        if not late:
+            break
+    why = "it takes too long" if late else said.decode("utf-8", "replace").strip()[-500:] or "it ended at once"
+    raise SettingsError(f"The sandbox for model-written code could not be started: {why}.")
+
+
+def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bytes, bool]:
+    """What a new process answers, what it says of errors, and whether it was ended by the wall clock."""
     environment = {"MALLOC_ARENA_MAX": "1"}
     if places.library_path():
         environment["LD_LIBRARY_PATH"] = places.library_path()
@@ -113,7 +129,7 @@ def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limit
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         cwd=folder,
         env=environment,
         start_new_session=True,
@@ -123,9 +139,9 @@ def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limit
         if _interrupted.is_set():
             os.killpg(child.pid, signal.SIGKILL)
     try:
-        return child.communicate(request, limits.wall_seconds)[0], False
-    except subprocess.TimeoutExpired:
-        return b"", True
+        return *child.communicate(request, limits.wall_seconds), False
+    except subprocess.TimeoutExpired as error:
+        return error.output or b"", error.stderr or b"", True
     finally:
         end(child)
         with _lock:
@@ -139,7 +155,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
     except (ProcessLookupError, PermissionError):
         child.kill()
     child.wait()
-    for pipe in (child.stdin, child.stdout):
+    for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()
 
@@ -180,5 +196,8 @@ def _usable(wanted: Sandbox) -> Sandbox:
     without = replace(wanted, tries=tuple(name for name in wanted.tries if name != "bubblewrap"))
     if bubblewrap.found() is None:
         return without
-    why, _, _ = wanted.run(("cases", "def nothing(): pass", "nothing", [[]]), Limits())
+    try:
+        why, _, _ = wanted.run(("cases", "def nothing(): pass", "nothing", [[]]), Limits())
+    except SettingsError:
+        return without
     return wanted if why == "passed" else without
