@@ -1,9 +1,9 @@
 """Programs for ``benchmarks.attacks``: attacks of many kinds on the sandbox, and honest programs that must pass in it.
 
-An attack is the body of a function that returns True if it got what it wanted. It may use ``N`` (the numbers of system
+An attack is the body of a function that returns True if it got what it wanted. It may use ``N`` (numbers of system
 calls), ``call`` (a system call that raises), ``libc`` and what the runner made for the purpose: ``FILE`` with ``TEXT``
-in ``FOLDER``, the processes ``VICTIM`` and ``SOAR`` (the evaluation), ``PORT``, and the names and keys of sockets, queues
-and shared memory.
+in ``FOLDER``, the processes ``VICTIM`` and ``SOAR`` (the evaluation), ``PORT``, and the names and keys of sockets,
+queues and shared memory.
 """
 
 from __future__ import annotations

@@ -34,18 +34,29 @@ def asserts_of_function(tests: str, prompt: str) -> Asserts:
     """Tests that end with ``check(name)``; what the prompt has before that function is given, not the model's."""
     name = tests.rstrip().rpartition("(")[2].rstrip(")")
     start = re.search(rf"^def {re.escape(name)}\b", prompt, re.MULTILINE)
-    return Asserts(tests, (name,), prompt[: start.start()] if start else "")
+    given = prompt[: start.start()] if start else ""
+    return Asserts(tests, (name,), given if _defined(given) & set(_used(tests)) else "")
 
 
 def asserts_of_program(tests: str, reference: str) -> Asserts:
     """Tests of a whole program; they take from it the names that a right program (``reference``) has for them."""
-    defined: set[str] = set()
-    for node in ast.parse(reference).body:
+    defined = _defined(reference)
+    return Asserts(tests, tuple(name for name in dict.fromkeys(_used(tests)) if name in defined))
+
+
+def _defined(code: str) -> set[str]:
+    """The names that ``code`` gives to functions, classes and values of its own; what it imports is not its own."""
+    found: set[str] = set()
+    for node in ast.parse(code).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            defined.add(node.name)
-        defined |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    used = [one.id for one in ast.walk(ast.parse(tests)) if isinstance(one, ast.Name)]
-    return Asserts(tests, tuple(name for name in dict.fromkeys(used) if name in defined))
+            found.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            found |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return found
+
+
+def _used(code: str) -> list[str]:
+    return [one.id for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Name)]
 
 
 def _passes_cases(job: tuple[str, str]) -> bool:

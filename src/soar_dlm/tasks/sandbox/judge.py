@@ -25,11 +25,12 @@ class Ended(BaseException):
 
 
 class Link:
-    """Questions to the program's process. ``why`` is set once it has ended."""
+    """Questions to the program's process. ``why`` is set once it has ended; ``objects`` counts what was not plain."""
 
     def __init__(self, incoming: int, outgoing: int, process: int, most: int) -> None:
         self.incoming, self.outgoing, self.process, self.most = incoming, outgoing, process, most
         self.why = ""
+        self.objects = 0
 
     def hello(self) -> Any:
         """What the process says of itself before the program is there."""
@@ -44,6 +45,7 @@ class Link:
             reply = self._exchange(pack((verb, *operands), number_of))
         except StopIteration as error:  # from a call it would end a loop of the tests as if all were well
             raise error if verb == "next" else RuntimeError("StopIteration") from error
+        self.objects += verb != "name" and type(reply[1]) is Remote
         if verb == "call" and reply[2] is not None:
             for mine, theirs in zip(operands[1], reply[2], strict=True):
                 _follow(mine, theirs)
@@ -165,7 +167,10 @@ def by_cases(link: Link, program: str, name: str, arguments: list[list[Any]]) ->
 
 
 def by_tests(link: Link, program: str, given: str, tests: str, names: list[str]) -> tuple[str, list[Any]]:
-    """Whether the tests run to their end. ``names`` are the program's; ``given`` is trusted code that tests rely on."""
+    """Whether the tests run to their end, and how many objects of the program they used that are no plain values.
+
+    ``names`` are the program's; ``given`` is trusted code that the tests rely on.
+    """
     try:
         link.start(program, False)
         space: dict[str, Any] = {"__name__": "tests"}
@@ -182,4 +187,4 @@ def by_tests(link: Link, program: str, given: str, tests: str, names: list[str])
         return link.why or "error", []
     except BaseException:
         return "exit", []
-    return link.why or "passed", []
+    return link.why or "passed", [link.objects]

@@ -22,7 +22,8 @@ from soar_dlm.tasks.sandbox.limits import Limits
 from soar_dlm.tasks.sandbox.values import NotPlain, unpack
 
 TRIES = ("bubblewrap", "namespaces", "landlock", "seccomp")
-ATTEMPTS = 3
+STARTS = (0, 5, 30)
+"""Seconds that a sandbox gets beyond the limit if it was not ready in time: first none, then more."""
 INSIDE = "/tmp/program"
 """Where a program starts, in a root folder of its own."""
 MODULES = ("kernel", "rlimits", "namespaces", "landlock", "seccomp", "frames", "values", "program", "judge", "child")
@@ -85,7 +86,7 @@ class Sandbox:
                 "limits": limits.for_child(),
                 "threads": limits.threads,
                 "output": limits.output_bytes,
-                "seconds": math.ceil(limits.wall_seconds) + 2,
+                "seconds": math.ceil(limits.wall_seconds + STARTS[-1]) + 2,
             }
             parts = ((str(home.packages), code()), settings, list(request))
             reply, late = heard(command, b"".join(framed(marshal.dumps(part)) for part in parts), folder, limits)
@@ -108,10 +109,11 @@ def code() -> list[tuple[str, Any]]:
 def heard(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bool]:
     """What the sandbox says after it got ready, and whether the wall clock ended it.
 
-    One that did not get ready judged nothing: if time ran out, on a busy machine, it is tried again; a failure is told.
+    One that did not get ready judged nothing: if time ran out, on a busy machine, it is tried again with more; a
+    failure is told.
     """
-    for _ in range(ATTEMPTS):
-        reply, said, late = converse(command, request, folder, limits)
+    for seconds in STARTS:
+        reply, said, late = converse(command, request, folder, limits.wall_seconds + seconds)
         if reply.startswith(framed(READY)):
             return reply[len(framed(READY)) :], late
         if not late:
@@ -120,7 +122,7 @@ def heard(command: Sequence[str], request: bytes, folder: Path, limits: Limits) 
     raise SettingsError(f"The sandbox for model-written code could not be started: {why}.")
 
 
-def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bytes, bool]:
+def converse(command: Sequence[str], request: bytes, folder: Path, seconds: float) -> tuple[bytes, bytes, bool]:
     """What a new process answers, what it says of errors, and whether it was ended by the wall clock."""
     environment = {"MALLOC_ARENA_MAX": "1"}
     if places.library_path():
@@ -139,7 +141,7 @@ def converse(command: Sequence[str], request: bytes, folder: Path, limits: Limit
         if _interrupted.is_set():
             os.killpg(child.pid, signal.SIGKILL)
     try:
-        return *child.communicate(request, limits.wall_seconds), False
+        return *child.communicate(request, seconds), False
     except subprocess.TimeoutExpired as error:
         return error.output or b"", error.stderr or b"", True
     finally:

@@ -54,8 +54,9 @@ def readable() -> tuple[str, ...]:
 
 
 def library_path() -> str:
-    """Where the interpreter finds its own libraries, on systems that say so in the environment."""
-    return os.environ.get("LD_LIBRARY_PATH", "")
+    """Where the interpreter finds its own library, on systems that say so in the environment; no other folder."""
+    given = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return ":".join(path for path in given if os.path.isabs(path) and any(Path(path).glob("libpython*.so*")))
 
 
 def _packages() -> list[Path]:
