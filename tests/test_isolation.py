@@ -13,7 +13,7 @@ import pytest
 
 from soar_dlm.errors import SettingsError
 from soar_dlm.tasks.execution import Limits, missing_walls, run_cases
-from soar_dlm.tasks.sandbox import bubblewrap, consent, places, seccomp, selftest
+from soar_dlm.tasks.sandbox import bubblewrap, consent, control_group, launch, places, seccomp, selftest
 from soar_dlm.tasks.sandbox.launch import TRIES, Sandbox, current
 from soar_dlm.tasks.sandbox.walls import WALLS
 
@@ -297,3 +297,30 @@ def test_right_programs_pass_where_python_lies_under_tmp(monkeypatch: pytest.Mon
 def test_walls_are_those_that_users_read_about() -> None:
     assert set(missing_walls()) <= set(WALLS)
     assert current().strict
+
+
+def test_programs_are_members_of_a_group_with_limited_memory() -> None:
+    entering = control_group.entering()
+    if not entering:
+        pytest.skip("this process may not make control groups")
+    said = subprocess.run([*entering, "/bin/cat", "/proc/self/cgroup"], capture_output=True, text=True, check=True)
+    assert f"{control_group.PREFIX}{os.getpid()}" in said.stdout
+    group = Path(entering[3]).parent
+    limits = [int((group / name).read_text()) for name in control_group.LIMITS if (group / name).exists()]
+    assert limits == [control_group.MEMORY]
+
+
+def test_unsafe_runs_what_cannot_be_isolated_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_chosen", [Sandbox(())])
+    with pytest.raises(SettingsError, match="--unsafe-sandbox"):
+        consent.require_consent("mini-code", allowed=True)
+    with pytest.raises(SettingsError, match="--allow-code-execution"):
+        consent.require_consent("mini-code", allowed=False, unsafe=True)
+    consent.require_consent("mini-code", allowed=True, unsafe=True)
+    assert run_cases("def solve(): return True", "solve", [[[], True]]).passed
+
+
+def test_a_sandbox_that_does_not_start_is_an_error_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "interpreter", lambda: "/bin/false")
+    with pytest.raises(SettingsError, match="could not be started"):
+        run_cases("def solve(): return True", "solve", [[[], True]], sandbox=Sandbox(TRIES[1:]))

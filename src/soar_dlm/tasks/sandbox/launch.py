@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import SettingsError
-from soar_dlm.tasks.sandbox import bubblewrap, places
+from soar_dlm.tasks.sandbox import bubblewrap, control_group, places
 from soar_dlm.tasks.sandbox.frames import HEADER, READY, framed
 from soar_dlm.tasks.sandbox.limits import Limits
 from soar_dlm.tasks.sandbox.values import NotPlain, unpack
@@ -72,6 +72,7 @@ class Sandbox:
         wrapper = bubblewrap.found() if "bubblewrap" in self.tries else None
         if wrapper is not None:
             command = bubblewrap.command(wrapper, readable, limits.disk_bytes, INSIDE) + command
+        command = control_group.entering() + command
         with home.work() as folder:
             settings = {
                 "tries": list(self.tries),
