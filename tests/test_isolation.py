@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -324,3 +325,19 @@ def test_a_sandbox_that_does_not_start_is_an_error_not_a_verdict(monkeypatch: py
     monkeypatch.setattr(places, "interpreter", lambda: "/bin/false")
     with pytest.raises(SettingsError, match="could not be started"):
         run_cases("def solve(): return True", "solve", [[[], True]], sandbox=Sandbox(TRIES[1:]))
+
+
+def test_on_a_machine_with_unknown_calls_right_programs_pass_or_are_refused() -> None:
+    if shutil.which("setarch") is None or os.uname().machine != "x86_64" or bubblewrap.found() is None:
+        pytest.skip("pretending to be another machine needs setarch, x86_64 and bubblewrap")
+    code = _stubs() + (
+        "from soar_dlm.tasks.execution import run_cases\n"
+        "from soar_dlm.tasks.sandbox.launch import TRIES, Sandbox\n"
+        "for tries in (TRIES, TRIES[2:]):\n"
+        "    try: print(run_cases('def solve(): return 1', 'solve', [[[], 1]], sandbox=Sandbox(tries)))\n"
+        "    except Exception as error: print(error)\n"
+    )
+    done = subprocess.run(["setarch", "i686", sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    walled, refused = done.stdout.splitlines()
+    assert walled == "Outcome(why='passed', missing=('calls',))"
+    assert "no way to other processes" in refused

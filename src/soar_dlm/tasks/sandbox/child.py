@@ -18,9 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SUFFICES = {"files": ("mount", "landlock"), "processes": ("pid", "seccomp")}
-"""The walls without which no program runs, and what each can be made of."""
-
 
 def main() -> None:
     """Read the settings, build what they ask for, and judge the one program that follows."""
@@ -46,13 +43,11 @@ def main() -> None:
     link = judge.Link(answers[0], questions[1], process, settings["output"])
     if linux:
         kernel.control(kernel.DUMPABLE, 0)
-    if filtered and filter_calls(own_root) and link.hello() is True:
+    both = link.hello() is True, filtered and filter_calls(own_root)
+    if all(both):
         built.append("seccomp")
-    elif not filtered:
-        link.hello()
     send(channel, READY)
-    lacking = [wall for wall, ways in SUFFICES.items() if not set(ways) & set(built)]
-    if lacking and settings["strict"]:
+    if not all(set(ways) & set(built) for ways in settings["needed"]):
         found: tuple[str, list[Any]] = ("refused", [])
     else:
         request = marshal.loads(receive(0))
@@ -71,7 +66,7 @@ def walls(settings: dict[str, Any]) -> list[str]:
             os._exit(1)
     if "namespaces" in settings["tries"] and not built:
         built = build_namespaces(settings["root"], settings["readable"], settings["size"], settings["inside"])
-    kernel.die_with_parent()
+    kernel.die_with_parent()  # again, since this may be another process by now
     kernel.end_after(settings["seconds"])
     work = settings["inside"] if "mount" in built else settings["folder"]
     os.chdir(work)

@@ -20,6 +20,7 @@ from soar_dlm.tasks.sandbox import bubblewrap, control_group, places
 from soar_dlm.tasks.sandbox.frames import HEADER, READY, framed
 from soar_dlm.tasks.sandbox.limits import Limits
 from soar_dlm.tasks.sandbox.values import NotPlain, unpack
+from soar_dlm.tasks.sandbox.walls import MADE_OF, NEEDED
 
 TRIES = ("bubblewrap", "namespaces", "landlock", "seccomp")
 STARTS = (0, 5, 30)
@@ -77,7 +78,7 @@ class Sandbox:
             settings = {
                 "tries": list(self.tries),
                 "built": list(bubblewrap.BUILT) if wrapper is not None else [],
-                "strict": self.strict,
+                "needed": [MADE_OF[wall] for wall in NEEDED] if self.strict else [],
                 "parent": os.getpid(),
                 "root": str(home.root),
                 "readable": readable,
