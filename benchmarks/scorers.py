@@ -2,9 +2,10 @@
 
     python -m benchmarks.scorers --data-dir DATA
 
-All reference answers must be judged right and all wrong answers wrong. The judge of GSM8K must agree with that of
-lm-evaluation-harness on texts of many shapes, the judge of HumanEval with code_eval, which the harness fetches from
-the Hub, where that is possible.
+All reference answers must be judged right and all wrong answers wrong. "Not plain" names the problems whose tests use
+objects of the program that cannot cross to the judge as plain values; they cross by reference. The judge of GSM8K must
+agree with that of lm-evaluation-harness on texts of many shapes, the judge of HumanEval with code_eval, which the
+harness fetches from the Hub, where that is possible.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from pathlib import Path
 from soar_dlm.errors import SoarError
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.gsm8k import final_number
+from soar_dlm.tasks.humaneval import HumanEval
+from soar_dlm.tasks.humaneval_infilling import HumanEvalInfilling
+from soar_dlm.tasks.mbpp import Mbpp
 from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.sandbox.launch import current
 from soar_dlm.tasks.task import Task
+from soar_dlm.tasks.unit_tests import TEST_LIMITS
 
 TASKS = ("gsm8k", "humaneval", "mbpp", "humaneval-infilling-single")
 WRONG = {"gsm8k": "#### -12345", "humaneval": "    return 'wrong'\n", "mbpp": "wrong = True\n"}
@@ -32,6 +38,20 @@ def wrong_answers(task: Task, problems: Sequence[Problem]) -> list[str]:
     A blank gets text that is not Python: HumanEval's tests never reach some lines, so an exception would go unnoticed.
     """
     return [WRONG.get(task.name, "    ? wrong ?\n")] * len(problems)
+
+
+def references(task: Task, problems: Sequence[Problem]) -> str:
+    """The problems whose tests use objects of the program, if the task runs code."""
+    if not isinstance(task, (HumanEval, HumanEvalInfilling, Mbpp)):
+        return "-"
+    found = []
+    for problem in problems:
+        program = problem.answer if isinstance(task, Mbpp) else problem.prompt + problem.answer + problem.suffix
+        asserts = task.asserts(problem)
+        request = ("tests", program, asserts.given, asserts.text, list(asserts.names))
+        if current().run(request, TEST_LIMITS)[1] != [0]:
+            found.append(problem.key)
+    return f"{len(found)} {', '.join(found[:5])}".strip()
 
 
 def shapes(problem: Problem) -> Iterator[str]:
@@ -97,7 +117,8 @@ def main() -> None:
     given = parser.parse_args()
     try:
         print(
-            "| benchmark | problems | reference answers right | wrong answers right | seconds |\n|---|---|---|---|---|"
+            "| benchmark | problems | reference answers right | wrong answers right | not plain | seconds |\n"
+            "|---|---|---|---|---|---|"
         )
         for name in given.tasks.split(","):
             task = make_task(name, given.data_dir)
@@ -105,7 +126,9 @@ def main() -> None:
             started = time.perf_counter()
             right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
             wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
-            print(f"| {name} | {len(problems)} | {right} | {wrong} | {time.perf_counter() - started:.0f} |", flush=True)
+            seconds = time.perf_counter() - started
+            cells = (name, len(problems), right, wrong, references(task, problems), f"{seconds:.0f}")
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
         print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', given.data_dir).problems('test')))}")
         print(f"HumanEval: {code_agreement(list(make_task('humaneval', given.data_dir).problems('test')))}")
     except SoarError as error:

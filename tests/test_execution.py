@@ -150,7 +150,8 @@ def _sorted(value: Any) -> Any:
         {"cpu_seconds": 0},
         {"memory_bytes": 0},
         {"file_bytes": -1},
-        {"processes": -1},
+        {"open_files": 3},
+        {"threads": 0},
         {"output_bytes": 1.5},
     ],
 )

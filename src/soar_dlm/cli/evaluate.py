@@ -14,7 +14,16 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
-from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, Repair, prepared, problems_of
+from soar_dlm.cli.problems import (
+    AllowCode,
+    Chunk,
+    DataDir,
+    Protocol,
+    Repair,
+    UnsafeSandbox,
+    prepared,
+    problems_of,
+)
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError
 
@@ -62,6 +71,7 @@ def evaluate(
     seed: opt.Seed = 0,
     repair: Repair = False,
     allow_code_execution: AllowCode = False,
+    unsafe_sandbox: UnsafeSandbox = False,
     loading: dict[str, Any],
 ) -> None:
     """Measure the accuracy and speed of decoding methods on benchmarks.
@@ -76,7 +86,9 @@ def evaluate(
 
     checks.whole_number("chunk", chunk, 1)
     console = Console(stderr=True, highlight=False)
-    tasks = [prepared(name, data_dir, allow_code_execution, console) for name in task_names(listed(task))]
+    tasks = [
+        prepared(name, data_dir, allow_code_execution, console, unsafe_sandbox) for name in task_names(listed(task))
+    ]
     if not tasks:
         raise SettingsError("Name at least one task.")
     presets = named_presets(preset or ())

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from soar_dlm import checks
 from soar_dlm.cli.loading import status
-from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
     from soar_dlm.tasks.problem import Problem, Split
@@ -32,18 +31,20 @@ AllowCode = Annotated[
     bool, typer.Option("--allow-code-execution", help="Run what the model writes, which judging code tasks needs.")
 ]
 
+UnsafeSandbox = Annotated[
+    bool, typer.Option("--unsafe-sandbox", help="Run it even where it cannot be kept from your files and processes.")
+]
 
-def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Console) -> Task:
-    """The task called ``name``; one that runs the model's code is refused unless that is allowed."""
+
+def prepared(name: str, data_dir: Path | None, allow_code: bool, console: Console, unsafe: bool = False) -> Task:
+    """The task called ``name``; one that runs the model's code is refused unless that is allowed and safe."""
     from soar_dlm.tasks.catalogue import make_task
 
     task = make_task(name, data_dir)
     if task.runs_code:
-        if not allow_code:
-            raise SettingsError(
-                f"{task.name} is judged by running what the model writes. "
-                "To allow that on this machine, add --allow-code-execution."
-            )
+        from soar_dlm.tasks.sandbox.consent import require_consent
+
+        require_consent(task.name, allowed=allow_code, unsafe=unsafe)
         show_missing_walls(console)
     return task
 
@@ -66,7 +67,7 @@ def problems_of(task: Task, split: Split, limit: int | None) -> list[Problem]:
 def show_missing_walls(console: Console) -> None:
     """Say which protections against model-written code this system does not offer."""
     from soar_dlm.tasks.execution import missing_walls
-    from soar_dlm.tasks.isolation import WALLS
+    from soar_dlm.tasks.sandbox.walls import WALLS
 
     missing = [WALLS[wall] for wall in WALLS if wall in missing_walls()]
     if missing:

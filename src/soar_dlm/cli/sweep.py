@@ -18,7 +18,16 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
-from soar_dlm.cli.problems import AllowCode, Chunk, DataDir, Protocol, Repair, prepared, problems_of
+from soar_dlm.cli.problems import (
+    AllowCode,
+    Chunk,
+    DataDir,
+    Protocol,
+    Repair,
+    UnsafeSandbox,
+    prepared,
+    problems_of,
+)
 from soar_dlm.cli.progress import bar
 from soar_dlm.errors import SettingsError, UnknownName
 
@@ -70,6 +79,7 @@ def sweep(
     seed: opt.Seed = 0,
     repair: Repair = False,
     allow_code_execution: AllowCode = False,
+    unsafe_sandbox: UnsafeSandbox = False,
     loading: dict[str, Any],
 ) -> None:
     """Measure SOAR over thresholds and beam sizes (the paper's Figures 4 and 5), or Deliberate over its settings.
@@ -97,7 +107,7 @@ def sweep(
     check_grid(strategy, grid, figure)
     if figure is not None:
         check_drawable(figure)
-    chosen = prepared(task, data_dir, allow_code_execution, console)
+    chosen = prepared(task, data_dir, allow_code_execution, console, unsafe_sandbox)
     options = decoding_options(chosen, protocol)
     compared = methods_of(strategy, grid, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from soar_dlm.tasks.code_text import first_block, function_only
+from soar_dlm.tasks.execution import Asserts
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_function
 
 HUB = "openai/openai_humaneval"
 
@@ -42,7 +43,11 @@ class HumanEval(PublishedTask):
     def correct(self, problem: Problem, text: str) -> bool:
         return self.all_correct([problem], [text])[0]
 
+    def asserts(self, problem: Problem) -> Asserts:
+        """The benchmark's own tests of one problem."""
+        return asserts_of_function(problem.checks["test"], problem.prompt)
+
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         pairs = zip(problems, texts, strict=True)
         programs = [one.prompt + function_only(first_block(text), self.stop) for one, text in pairs]
-        return all_pass_tests(programs, [problem.checks["test"] for problem in problems])
+        return all_pass_tests(programs, [self.asserts(problem) for problem in problems])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from soar_dlm.tasks.execution import Asserts
 from soar_dlm.tasks.infilling import InfillingTask
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_function
 
 HUB = "loubnabnl/humaneval_infilling"
 
@@ -38,9 +39,13 @@ class HumanEvalInfilling(InfillingTask, PublishedTask):
             for row in read_rows(self.data_dir, file, HUB, f"HumanEval-{self.subset}", "test")
         ]
 
+    def asserts(self, problem: Problem) -> Asserts:
+        """The benchmark's own tests of one problem."""
+        return asserts_of_function(problem.checks["test"], problem.prompt)
+
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         programs = [one.prompt + text + one.suffix for one, text in zip(problems, texts, strict=True)]
-        return all_pass_tests(programs, [problem.checks["test"] for problem in problems])
+        return all_pass_tests(programs, [self.asserts(problem) for problem in problems])
 
 
 class SingleLine(HumanEvalInfilling):

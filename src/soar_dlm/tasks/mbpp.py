@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from soar_dlm.tasks.code_text import first_block
+from soar_dlm.tasks.execution import Asserts
 from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.published import PublishedTask, read_rows
-from soar_dlm.tasks.unit_tests import all_pass_tests
+from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_program
 
 HUB = "google-research-datasets/mbpp"
 SHOWN = (2, 3, 4)
@@ -45,9 +46,13 @@ class Mbpp(PublishedTask):
     def correct(self, problem: Problem, text: str) -> bool:
         return self.all_correct([problem], [text])[0]
 
+    def asserts(self, problem: Problem) -> Asserts:
+        """The benchmark's own tests of one problem."""
+        return asserts_of_program(problem.checks["test"], problem.answer)
+
     def all_correct(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[bool]:
         programs = [first_block(text.split(self.stop[0])[0]) for text in texts]
-        return all_pass_tests(programs, [problem.checks["test"] for problem in problems])
+        return all_pass_tests(programs, [self.asserts(problem) for problem in problems])
 
 
 def question(row: dict[str, Any]) -> str:

@@ -1,30 +1,22 @@
-"""Judging programs: by cases whose results are compared outside the process, or by a benchmark's own asserts."""
+"""Judging many programs: by cases whose results are compared outside, or by a benchmark's own asserts."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from soar_dlm.tasks.execution import Limits, run_cases
+from soar_dlm.tasks.execution import Asserts, Limits, run_cases, run_tests
+from soar_dlm.tasks.sandbox.launch import begin, end_all
 
 WORKERS = 2
-PASSES = "_passes_its_tests"
 TEST_LIMITS = Limits(wall_seconds=30.0, cpu_seconds=15)
 """A benchmark's own asserts get more time: the slowest reference solution of MBPP takes four seconds on a slow core."""
 
 _Job = TypeVar("_Job")
-
-# Both texts are run by functions bound before the program could change anything, the tests with their own builtins.
-_TESTED = """\
-def {passes}(program={program!r}, tests={tests!r}, run=exec, read=compile, builtins=dict(vars(__import__("builtins")))):
-    space = {{"__name__": "program", "__builtins__": dict(builtins)}}
-    run(read(program, "program", "exec"), space)
-    space["__builtins__"] = builtins
-    run(read(tests, "tests", "exec"), space)
-    return True
-"""
 
 
 def all_pass(programs: Sequence[str], checks: Sequence[Any]) -> list[bool]:
@@ -33,9 +25,38 @@ def all_pass(programs: Sequence[str], checks: Sequence[Any]) -> list[bool]:
     return _each(_passes_cases, list(zip(programs, texts, strict=True)))
 
 
-def all_pass_tests(programs: Sequence[str], tests: Sequence[str]) -> list[bool]:
-    """Whether each program, followed by its tests, runs to the end without an error."""
+def all_pass_tests(programs: Sequence[str], tests: Sequence[Asserts]) -> list[bool]:
+    """Whether each program passes its benchmark's tests."""
     return _each(_passes_tests, list(zip(programs, tests, strict=True)))
+
+
+def asserts_of_function(tests: str, prompt: str) -> Asserts:
+    """Tests that end with ``check(name)``; what the prompt has before that function is given, not the model's."""
+    name = tests.rstrip().rpartition("(")[2].rstrip(")")
+    start = re.search(rf"^def {re.escape(name)}\b", prompt, re.MULTILINE)
+    given = prompt[: start.start()] if start else ""
+    return Asserts(tests, (name,), given if _defined(given) & set(_used(tests)) else "")
+
+
+def asserts_of_program(tests: str, reference: str) -> Asserts:
+    """Tests of a whole program; they take from it the names that a right program (``reference``) has for them."""
+    defined = _defined(reference)
+    return Asserts(tests, tuple(name for name in dict.fromkeys(_used(tests)) if name in defined))
+
+
+def _defined(code: str) -> set[str]:
+    """The names that ``code`` gives to functions, classes and values of its own; what it imports is not its own."""
+    found: set[str] = set()
+    for node in ast.parse(code).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            found |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return found
+
+
+def _used(code: str) -> list[str]:
+    return [one.id for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Name)]
 
 
 def _passes_cases(job: tuple[str, str]) -> bool:
@@ -43,14 +64,20 @@ def _passes_cases(job: tuple[str, str]) -> bool:
     return run_cases(job[0], checks["name"], checks["cases"]).passed
 
 
-def _passes_tests(job: tuple[str, str]) -> bool:
-    tested = _TESTED.format(passes=PASSES, program=job[0], tests=job[1])
-    return run_cases(tested, PASSES, [[[], True]], limits=TEST_LIMITS).passed
+def _passes_tests(job: tuple[str, Asserts]) -> bool:
+    return run_tests(job[0], job[1], limits=TEST_LIMITS).passed
 
 
 def _each(judge: Callable[[_Job], bool], jobs: Sequence[_Job]) -> list[bool]:
-    """Two run at a time; the same job runs once."""
+    """Two run at a time; the same job runs once. An interruption ends the programs instead of waiting for them."""
+    begin()
     unique = list(dict.fromkeys(jobs))
-    with ThreadPoolExecutor(WORKERS) as workers:
+    workers = ThreadPoolExecutor(WORKERS)
+    try:
         verdicts = dict(zip(unique, workers.map(judge, unique), strict=True))
+    except BaseException:
+        workers.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        raise
+    workers.shutdown()
     return [verdicts[job] for job in jobs]
