@@ -127,9 +127,9 @@ def test_each_bound_chooses_its_most_accurate_setting() -> None:
     trials = {
         "a": Trial(40, 300),  # fast: at most 300 of greedy's 900
         "b": Trial(50, 301),
-        "c": Trial(60, 450),  # middle
-        "d": Trial(55, 800),
-        "e": Trial(61, 900),  # careful
+        "c": Trial(60, 405),  # middle: at most 9/20
+        "d": Trial(62, 406),
+        "e": Trial(63, 900),  # careful
         "f": Trial(99, 901),  # free
     }
     assert chosen(trials, 900) == {"a": ("fast",), "c": ("middle",), "e": ("careful",), "f": ("free",)}
@@ -487,7 +487,7 @@ def crafted(soar: str = "1" * 60 + "0" * 40, deliberate: str = "1" * 80 + "0" * 
     greedy = "1" * 60 + "0" * 40
     trials = {
         "Greedy": {"n=1": Trial(60, 4000), "n=2": Trial(50, 2000), "n=3": Trial(40, 1400)},
-        SOAR_2: {"tau=0.9": Trial(55, 1300), "tau=0.99": Trial(60, 2000), "tau=0.999": Trial(61, 4000)},
+        SOAR_2: {"tau=0.9": Trial(55, 1300), "tau=0.99": Trial(60, 1800), "tau=0.999": Trial(61, 4000)},
         "FreeDave": {"drafts=2": Trial(60, 5000)},
         DELIBERATE: {"tau=0.9": Trial(70, 2500), "tau=0.99": Trial(80, 3000)},
     }
@@ -539,7 +539,7 @@ def test_in_short_there_is_the_careful_setting_of_each_strategy() -> None:
     assert f"| {DELIBERATE} | **80.0%↑** at 32.0 |" in lines
     assert "| Greedy | 60.0% at 40.0 |" in lines
     assert not any(line.startswith("| FreeDave |") for line in lines), "it has no setting within greedy's forwards"
-    half = lines[lines.index("The same with at most half of greedy's forwards:") :]
+    half = lines[lines.index("The same of the middle settings, which are to keep to half of greedy's forwards:") :]
     assert f"| {SOAR_2} | **60.0%** at 20.0 |" in half
     assert not any(line.startswith(f"| {DELIBERATE} |") for line in half)
 

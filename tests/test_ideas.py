@@ -9,10 +9,10 @@ from soar_dlm.evals.replay import Course, Spent, Stage
 from tests.test_deliberate import deliberated, model_with_ends
 
 
-@pytest.mark.parametrize("name", ["better texts first", "doubts first", "repairs"])
+@pytest.mark.parametrize("name", ["better texts first", "doubts first", "earlier first", "repairs"])
 def test_an_idea_verifies_what_it_answers(name: str) -> None:
     strategy = ideas.ideas(tries=6)[name]
-    plain = ideas.ideas(tries=6)["tau 0.99"]
+    plain = ideas.ideas(tries=6)["the rule"]
     differ = 0
     for seed in range(12):
         found, usual = (deliberated(model_with_ends(seed), one) for one in (strategy, plain))
@@ -38,7 +38,7 @@ def test_each_budget_has_the_most_accurate_setting_within_it() -> None:
 
 def test_a_table_of_two_ideas(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--task", "mini-sudoku", "--problems", "2", "--tries", "1", "--first", "0", "--budgets", "30"]
-    ideas.main([*asked, "--ideas", "tau 0.99,repairs"])
+    ideas.main([*asked, "--ideas", "the rule,repairs"])
     shown = capsys.readouterr().out
     assert "| idea | at most 30 |" in shown
     assert "| repairs | " in shown

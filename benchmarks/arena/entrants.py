@@ -123,19 +123,19 @@ _CORE = ((8, 32, 1), (8, 32, 2), (4, 32, 2))
 
 def deliberate_points() -> list[Strategy]:
     """Settings of Deliberate from quick to thorough, the same for all contests: drafts alone, and searches."""
-    drafts = [Deliberate(threshold=tau, skip=0.0) for tau in (0.98, 0.99, 0.998)]
+    drafts = [Deliberate(threshold=tau, skip=0.0) for tau in (0.98, 0.99, 0.995, 0.998)]
     searches = [Deliberate(threshold=tau, accept=bar, tries=tries) for tau, bar, tries in _SEARCHES]
     return [*drafts, *searches]
 
 
 _SEARCHES = (
     (0.99, -0.2, 4),
-    (0.99, -0.1, 3),
-    (0.99, -0.05, 4),
+    (0.99, -0.1, 4),
+    (0.99, -0.05, 5),
     (0.99, -0.02, 8),
-    (0.99, -0.005, 6),
-    (0.995, -0.005, 12),
-    (0.998, -0.3, 6),
+    (0.995, -0.3, 4),
+    (0.995, -0.2, 5),
+    (0.995, -0.2, 8),
+    (0.995, -0.1, 8),
     (0.998, -0.2, 6),
-    (0.998, -0.1, 8),
 )

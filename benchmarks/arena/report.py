@@ -24,9 +24,9 @@ Every strategy of this library on the same problems, counted alike: a forward is
 it drafts, looks ahead or verifies, and however many share a batch.
 
 Settings come from validation problems alone. For each strategy the most accurate setting enters that takes at most a
-third of greedy's forwards (*fast*), at most half of them (*middle*), at most as many (*careful*), and any number
-(*free*); where these are fewer than three, the next most accurate follow. All methods then decode the same test
-problems.
+third of greedy's forwards (*fast*), at most 9/20 of them (*middle*: half, with a tenth to spare, as test problems may
+take a little more), at most as many (*careful*), and any number (*free*); where these are fewer than three, the next
+most accurate follow. All methods then decode the same test problems.
 
 Strategies run one after the other, perhaps on different days and machines; the settings of a strategy take turns. So
 accuracy, forwards and steps can be compared across all of them, seconds only roughly, and only on the same machine. The
@@ -75,7 +75,7 @@ def wrapped(text: str) -> str:
 
 
 def short_section(results: Sequence[TaskResult]) -> Iterator[str]:
-    """For each task greedy (n=1), and of each other strategy the careful setting, then that with half the forwards."""
+    """For each task greedy (n=1), and of each other strategy the careful setting, then the middle one."""
     yield wrapped(
         "Accuracy and forwards per problem: greedy with one token per step, and of each other strategy the careful "
         "setting, the most accurate on validation problems with at most greedy's forwards. Strategies that take more "
@@ -84,7 +84,7 @@ def short_section(results: Sequence[TaskResult]) -> Iterator[str]:
     yield ""
     yield from short_table(results, CAREFUL)
     yield ""
-    yield "The same with at most half of greedy's forwards:"
+    yield "The same of the middle settings, which are to keep to half of greedy's forwards:"
     yield ""
     yield from short_table(results, MIDDLE)
 
