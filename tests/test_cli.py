@@ -212,6 +212,8 @@ COLOURED = re.compile(r"\x1b\[[0-9;]*(?<![0-9])(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[
 def test_no_color_is_honoured(
     args: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import typer.rich_utils  # noqa: F401  (it remembers FORCE_COLOR from when it is imported)
+
     monkeypatch.setattr(sys, "argv", ["soar", *args])
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
