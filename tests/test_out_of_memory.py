@@ -12,7 +12,7 @@ from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.memory import OutOfRoom, is_out_of_memory, out_of_room
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import OutOfMemory
+from soar_dlm.errors import OutOfMemory, UnexpectedError
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.options import Options
 from soar_dlm.search.greedy import Greedy
@@ -184,5 +184,5 @@ def test_other_errors_of_the_model_are_not_taken_for_memory() -> None:
     def rule(tokens: list[int], position: int) -> list[float]:
         raise RuntimeError("shapes do not fit")
 
-    with pytest.raises(RuntimeError, match="shapes do not fit"):
+    with pytest.raises(UnexpectedError, match="shapes do not fit"):
         decode(CraftedLM(rule, 9), [Request([1, 8], [1], Greedy())])

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
+from typing import Any
+
+from typer.main import get_command
 
 from benchmarks.malformed.chooser import Chooser
 from benchmarks.malformed.room import MODEL, Case, NotSoar, Room, command, refused
@@ -41,16 +45,23 @@ BASES: dict[str, tuple[str, ...]] = {
     "strategies": (),
     "tasks": (),
 }
-OPTIONS = (
-    *("--beam", "--threshold", "--metric", "--tokens-per-step", "--released", "--set", "--strategy", "--preset"),
-    *("--block-length", "--temperature", "--top-k", "--top-p", "--cfg-scale", "--seed", "--suppress-token", "--n"),
-    *("--stop-token", "--stop", "--length", "--max-length", "--device", "--dtype", "--revision", "--max-rows"),
-    *("--mask-token-id", "--attn-implementation", "--device-map", "-n", "-m", "-i", "-o", "--trace", "-t", "--limit"),
-    *("--chunk", "--protocol", "--data-dir", "--beams", "--thresholds", "--tries", "--drafts", "--figure", "--table"),
-    *("--format", "--forwards", "--speed", "--accuracy", "--save-to-model", "--system", "--until", "--chat", "--jsonl"),
-    *("--resume", "--overwrite", "--watch", "--stats", "--fixed", "--no-early-exit", "--truncate-prompt", "--nonsense"),
-)
+NOT_OURS = ("--nonsense", "--beam", "-n", "--jsonl", "--set")
 STDIN = (b"", b"x\n", b"\xff\n", b'{"prompt": "a"}\n', b"/reset\n/exit\n")
+
+
+@cache
+def options_of(name: str) -> tuple[tuple[str, bool], ...]:
+    """The options of a command, each with whether it takes no value, and some that it may not have."""
+    from soar_dlm.cli.main import app
+
+    group: Any = get_command(app)
+    own = [
+        (option, bool(getattr(parameter, "is_flag", False)))
+        for parameter in group.commands[name].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("-") and option not in ("--help", "-h")
+    ]
+    return (*own, *((option, False) for option in NOT_OURS))
 
 
 def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
@@ -70,7 +81,8 @@ def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
         elif kind == 1 and args:
             del args[choose.number(0, len(args) - 1)]
         else:
-            args += [choose.pick(OPTIONS), choose.pick(WORDS)]
+            option, alone = choose.pick(options_of(name))
+            args += [option] if alone else [option, choose.pick(WORDS)]
     return name, *args
 
 
