@@ -11,6 +11,7 @@ from rich.text import Text
 
 from soar_dlm import checks
 from soar_dlm.cli.loading import status
+from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
     from soar_dlm.tasks.problem import Problem, Split

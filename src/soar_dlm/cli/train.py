@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from soar_dlm.cli.problems import AllowCode, prepared
+from soar_dlm.cli.problems import AllowCode, UnsafeSandbox, prepared
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def train(
         bool, typer.Option("--dry-run", help="Only check the recipe and say what it makes; write nothing.")
     ] = False,
     allow_code_execution: AllowCode = False,
+    unsafe_sandbox: UnsafeSandbox = False,
 ) -> None:
     """Train a small masked diffusion model, in the layout of LLaDA or Dream.
 
@@ -56,7 +57,7 @@ def train(
 
     code = [name for name in settings.data.tasks if make_task(name).runs_code]
     if code and not dry_run:
-        prepared(code[0], None, allow_code_execution, console)
+        prepared(code[0], None, allow_code_execution, console, unsafe_sandbox)
     trainer = Trainer(settings, output, device=device)
     last = min(until or settings.steps, settings.steps)
     resumed = f", resuming after step {trainer.step:,}" if trainer.step else ""
