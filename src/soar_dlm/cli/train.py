@@ -65,13 +65,14 @@ def train(
         f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
         f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
     )
-    trainer.check()
     if dry_run:
+        trainer.check()
         if code:
             console.print(f"Validation runs what the model writes ({', '.join(code)}): add --allow-code-execution.")
         return
     if trainer.step >= last:
         raise SettingsError(f"{str(output)!r} is already at step {trainer.step}; nothing is left to train.")
+    trainer.check()
     try:
         _follow(trainer, last, console)
     except KeyboardInterrupt:
