@@ -243,7 +243,7 @@ def fuzz(part: str, calls: int, first: int = 0) -> Tally:
 
 def shown(tallies: dict[str, Tally]) -> str:
     """The table, and the smallest example of everything that must not be."""
-    lines = ["| part | calls | refused | of these by the last check | accepted | other exceptions | hangs |"]
+    lines = ["| part | calls | refused | places left to the last check | accepted | other exceptions | hangs |"]
     lines.append("|---|---|---|---|---|---|---|")
     for part, tally in tallies.items():
         numbers = (
