@@ -18,7 +18,18 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
     return Room(tmp_path_factory.mktemp("room"))
 
 
-@pytest.mark.parametrize(("part", "size"), [("api", 150), ("loading", 30)])
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        ("api", 150),
+        ("templates", 60),
+        ("loading", 30),
+        ("lines", 20),
+        ("presets", 30),
+        ("recipes", 10),
+        ("results", 16),
+    ],
+)
 @pytest.mark.parametrize("number", [0, 1])
 def test_malformed_calls_are_refused_by_a_soar_error_or_do_their_work(
     part: str, size: int, number: int, room: Room

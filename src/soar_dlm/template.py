@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 
 from soar_dlm import checks
+from soar_dlm.doors import door, guarded
 from soar_dlm.errors import PromptError, SettingsError
 from soar_dlm.options import DEFAULT_LENGTH
 
 _SIGN = r"\{blank(?::(?P<length>\d{1,9}))?\}"
 
 
+@guarded
 @dataclass(frozen=True)
 class Template:
     """``pieces`` of text with a blank between each two of them; blank i starts with ``lengths[i]`` masks."""
@@ -20,19 +22,25 @@ class Template:
     lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.pieces) != len(self.lengths) + 1:
-            raise PromptError(f"{len(self.lengths)} blanks need {len(self.lengths) + 1} pieces of text around them.")
-        if not all(isinstance(piece, str) for piece in self.pieces):
-            raise PromptError("The pieces of a template must be strings.")
-        for length in self.lengths:
-            checks.whole_number("length of a blank", length, 1)
+        pieces = tuple(checks.listed("The pieces of a template are a list of strings", self.pieces, PromptError))
+        lengths = checks.listed("The lengths of blanks are a list of whole numbers", self.lengths, PromptError)
+        if len(pieces) != len(lengths) + 1:
+            raise PromptError(f"{len(lengths)} blanks need {len(lengths) + 1} pieces of text around them.")
+        for piece in pieces:
+            checks.string("A piece of a template", piece, PromptError)
+        object.__setattr__(self, "pieces", pieces)
+        object.__setattr__(
+            self, "lengths", tuple(checks.whole_number("length of a blank", length, 1) for length in lengths)
+        )
 
     @classmethod
+    @door
     def between(cls, prefix: str, suffix: str, length: int = DEFAULT_LENGTH) -> Template:
         """One blank between two texts."""
         return cls((prefix, suffix), (length,))
 
     @classmethod
+    @door
     def parse(cls, text: str, length: int = DEFAULT_LENGTH, marker: str | None = None) -> Template:
         """A text in which ``{blank:8}`` is a blank of 8 masks and ``{blank}``, or ``marker``, one of ``length``.
 
@@ -67,6 +75,7 @@ class Template:
             )
         return cls((*pieces, piece + text[start:]), tuple(lengths))
 
+    @door
     def filled(self, texts: list[str]) -> str:
         """The whole text with ``texts`` in its blanks."""
         return self.pieces[0] + "".join(text + piece for text, piece in zip(texts, self.pieces[1:], strict=True))
