@@ -71,8 +71,8 @@ def test_right_programs_pass_whatever_their_values_are(program: str, tests: str)
 
 
 def test_the_program_never_holds_what_is_expected() -> None:
-    program = "import gc\ndef f():\n    return ''.join(['47', '11']) in repr(gc.get_objects())\n"
-    assert passes(program, "assert f() == False, 'so many as 4711'")
+    program = "import gc\ndef f():\n    return ''.join(['wax', 'wing']) in repr(gc.get_objects())\n"
+    assert passes(program, "assert f() == False, 'so many as waxwing'")
 
 
 def test_helpers_of_the_prompt_are_not_the_models() -> None:
