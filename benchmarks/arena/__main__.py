@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--limit", type=int, default=1000, help="test problems of each task")
     parser.add_argument("--validation", type=int, default=200, help="problems of each task to choose settings on")
-    parser.add_argument("--timing", type=int, default=48, help="problems of each timing run; 0 for none")
+    parser.add_argument("--timing", type=int, default=192, help="problems of each timing run; 0 for none")
     parser.add_argument("--chunk", type=int, default=50, help="problems that a method decodes in one turn")
     parser.add_argument("--output", type=Path, default=Path("docs/results/arena"), help="folder for results and data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder for the page and its figures")

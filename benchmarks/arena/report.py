@@ -215,7 +215,8 @@ def timing_section(result: TaskResult) -> Iterator[str]:
     where = "" if [computers] == result.computers else f" ({computers})"
     yield wrapped(
         f"Time beside forwards on {counts} problems{where}, decoded in turns, both as shares of greedy's in the same "
-        "run. A batch has at most that many rows."
+        "run. A batch has at most that many rows. It empties at the end of a turn, earlier for methods whose problems "
+        "differ in how long they take; their forwards then share their fixed costs with fewer others."
     )
     yield ""
     head = ["method"]

@@ -31,8 +31,8 @@ from soar_dlm.tasks.problem import Problem
 from soar_dlm.tasks.task import Task
 
 SEED = 0
-TIMING_CHUNK = 24
-"""Problems of a timing turn: more than a batch, so that it is full for most of the turn."""
+TIMING_CHUNK = 96
+"""Problems of a timing turn: many batches, because the last one empties as its problems finish."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Counts:
 
     validation: int = 200
     test: int = 1000
-    timing: int = 48
+    timing: int = 192
     chunk: int = 50
 
 

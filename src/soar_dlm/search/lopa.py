@@ -56,7 +56,7 @@ class Lopa(Strategy):
     def _ahead(self, candidate: Candidate, reading: Reading, start: Start) -> list[Candidate]:
         """The anchor, and the canvases with one more position committed."""
         anchor = proposals(self, reading)[0]
-        rest = np.setdiff1d(np.argsort(-reading.confidence, kind="stable"), anchor.picks)
+        rest = np.setdiff1d(np.arange(len(reading)), anchor.picks)
         surest = rest[np.argsort(-reading.confidence[rest], kind="stable")][: self.branches]
         chosen = [anchor, *(Proposal(np.sort(np.append(anchor.picks, one)), anchor.mode) for one in surest)]
         return [start.commit(candidate, reading, one) for one in chosen]
