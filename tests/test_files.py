@@ -129,7 +129,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A device or pipe must not be moved away by a file of its name."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(InputFileError, match="no file"):
+    with pytest.raises(InputFileError, match="not a file"):
         write_text(pipe, "text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
+from soar_dlm.errors import InputFileError, SettingsError, SoarError
 from soar_dlm.presets import Preset, named_or_preset, read_preset, write_preset
 from soar_dlm.search.catalogue import STRATEGIES, as_strategy, as_table, make_strategy
 from soar_dlm.search.deliberate import Deliberate
@@ -69,11 +69,12 @@ def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:
     ("content", "error", "told"),
     [
         ("strategy =", InputFileError, "not a TOML file"),
-        ("[settings]\nbeam = 2", InputFileError, "must have strategy"),
+        ("[settings]\nbeam = 2", InputFileError, "must have a strategy"),
         ('strategy = "soar"\nbeam = 2', InputFileError, "not a preset"),
-        ('strategy = "sore"', UnknownName, "soar"),
-        ('strategy = "soar"\n[settings]\nbeam = 0', SettingsError, "beam"),
-        ('strategy = "soar"\n[settings]\nwidth = 2', UnknownName, "width"),
+        ('strategy = "soar"\nabout = 5', InputFileError, "not a preset"),
+        ('strategy = "sore"', InputFileError, r"p\.toml' is wrong: .*soar"),
+        ('strategy = "soar"\n[settings]\nbeam = 0', InputFileError, r"p\.toml' is wrong: beam"),
+        ('strategy = "soar"\n[settings]\nwidth = 2', InputFileError, r"p\.toml' is wrong: .*width"),
     ],
 )
 def test_a_broken_preset_is_refused(tmp_path: Path, content: str, error: type[SoarError], told: str) -> None:

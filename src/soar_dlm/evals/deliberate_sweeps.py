@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,7 @@ def _most_branches(records: Sequence[Record]) -> int:
 def accepts_among(records: Sequence[Record]) -> list[float]:
     """Values of ``accept`` to consider, lowest first: quantiles of the scores seen, and never."""
     courses = [record.course for record in records if record.course is not None]
-    scores = [stage.score for course in courses for stage in course.stages if isfinite(stage.score)]
+    scores = [stage.score for course in courses for stage in course.stages]
     found = np.quantile(scores, QUANTILES) if scores else np.empty(0)
     return sorted({NEVER, *(float(f"{score:.{DIGITS}g}") for score in found)})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, takewhile
-from math import inf
 
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import SettingsError
@@ -120,9 +119,8 @@ class Course:
 
 
 def _stage(found: Fields) -> Stage:
-    score = found.content.get("score")
     return Stage(
-        score=-inf if score == -inf else found.number("score"),
+        score=found.number("score"),
         branches=found.whole("branches"),
         spent=_spent(found.inside("spent")),
         text=found.text("text"),
