@@ -216,7 +216,7 @@ def test_a_run_is_resumed_with_its_own_input_only(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="lacks the traces"):
         invoke(*options, "--resume")
     target.write_text("no record\n")
-    with pytest.raises(InputFileError, match=r"Line 1 of .* is not JSON"):
+    with pytest.raises(InputFileError, match=r"Line 1 of .* is damaged.* not JSON"):
         invoke(*options, "--resume")
     target.write_text('{"text": "of something else"}\n')
     with pytest.raises(InputFileError, match="was not written by 'soar generate'"):

@@ -189,7 +189,7 @@ def test_a_reader_that_goes_away_is_a_sentence() -> None:
         )
         os.close(writing)
         assert run.returncode == 1
-        assert run.stderr.startswith("error: Nobody reads the output any more")
+        assert run.stderr.startswith("error: Nothing reads the output any more")
         assert run.stderr.count("\n") == 1
 
 

@@ -156,14 +156,14 @@ def test_resuming_gives_the_folder_of_an_uninterrupted_run(
     assert records == told == ResultFolder(tmp_path).read().records
 
 
-@pytest.mark.parametrize("left", ["half a line", "half a turn", "a line of zeros", "no line", "nothing"])
+@pytest.mark.parametrize("left", ["half a line", "half a turn", "zeros", "no line", "nothing"])
 def test_a_torn_end_is_redone(random_llada: LM, whole: Path, tmp_path: Path, left: str) -> None:
     folder = copied(whole, tmp_path)
     lines = (folder / RESULTS).read_bytes().splitlines(keepends=True)
     torn = {
         "half a line": b"".join(lines[:18]) + lines[18][:20],
         "half a turn": b"".join(lines[:14]),
-        "a line of zeros": b"".join(lines[:18]) + bytes(40) + b"\n",
+        "zeros": b"".join(lines[:18]) + bytes(40),
         "no line": b"",
     }
     if left == "nothing":

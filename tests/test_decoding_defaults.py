@@ -124,6 +124,21 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("generation_config*")] == ["generation_config.json"]
 
 
+def test_a_checkpoint_may_have_what_only_python_reads_as_json(tmp_path: Path) -> None:
+    """NaN, Infinity and a name twice are not JSON, but other programs write and read them; what is there stays."""
+    write_llada(tmp_path)
+    config = (tmp_path / "config.json").read_text().rstrip().removesuffix("}")
+    (tmp_path / "config.json").write_text(f'{config}, "limits": [0.0, Infinity], "rope": true, "rope": true}}')
+    (tmp_path / "generation_config.json").write_text('{"max_time": Infinity, "other": NaN}')
+    write_defaults(tmp_path, FULL)
+    content = json.loads((tmp_path / "generation_config.json").read_text())
+    assert content["max_time"] == float("inf")
+    assert content["other"] != content["other"]
+    assert load_checkpoint(tmp_path).defaults == FULL
+    with pytest.raises(SettingsError, match="plain JSON values"):
+        write_defaults(tmp_path, DecodingDefaults(options={"stop": float("nan")}))
+
+
 def test_transformers_reads_the_file_and_keeps_the_section(tmp_path: Path) -> None:
     """A model that is saved and loaded by transformers must not lose its defaults, as an object either."""
     write_defaults(write_llada(tmp_path), FULL)

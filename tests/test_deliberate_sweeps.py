@@ -23,7 +23,7 @@ from soar_dlm.evals.deliberate_sweeps import (
 )
 from soar_dlm.evals.measured import BASELINE
 from soar_dlm.evals.model_defaults import with_tuned
-from soar_dlm.evals.replay import NEVER, Course, Spent, Stage
+from soar_dlm.evals.replay import NEVER, UNSCORED, Course, Spent, Stage
 from soar_dlm.evals.results import Record, ResultFolder, Results
 from soar_dlm.lm import LM, load
 from soar_dlm.models.defaults import DecodingDefaults
@@ -113,7 +113,7 @@ def test_what_may_be_accepted_are_rounded_quantiles_of_the_scores() -> None:
     assert found[-1] == NEVER
     assert all(float(f"{value:.4g}") == value for value in found)
     assert found[0] == pytest.approx(-95.05 / 7, rel=1e-3)
-    empty = course((float("-inf"), 0, 4, False))
+    empty = course((UNSCORED, 0, 4, False))
     assert accepts_among(run("t", [empty], [empty]).records) == [NEVER]
 
 

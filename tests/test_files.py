@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 
 from soar_dlm.errors import InputFileError
-from soar_dlm.files import LOCK, explained, locked, locked_file, replacing, write_json, write_text
+from soar_dlm.files import (
+    LOCK,
+    append_line,
+    check_usable,
+    explained,
+    locked,
+    locked_file,
+    replacing,
+    write_json,
+    write_text,
+)
+from tests.disks import contents, files_up_to
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -75,6 +86,41 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_line_that_does_not_fit_leaves_the_file_as_it_was_or_none(tmp_path: Path) -> None:
+    """The first line on a full disk used to leave an empty file."""
+    file = tmp_path / "a.jsonl"
+    with files_up_to(10), pytest.raises(InputFileError, match="File too large"):
+        append_line(file, "x" * 20)
+    assert contents(tmp_path) == {}
+    append_line(file, "12345")
+    with files_up_to(10), pytest.raises(InputFileError, match="File too large"):
+        append_line(file, "x" * 20)
+    append_line(file, b"6")
+    assert file.read_bytes() == b"12345\n6\n"
+
+
+def test_a_text_that_utf8_cannot_hold_is_not_blamed_on_the_path(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    with pytest.raises(InputFileError, match="UTF-8 cannot hold its text"):
+        write_text(file, "half \ud800")
+    with pytest.raises(InputFileError, match="cannot be written as JSON"):
+        write_json(file, {"a": float("nan")})
+    assert contents(tmp_path) == {"a.txt": b"old"}
+
+
+def test_whether_a_folder_can_be_used_is_told_without_making_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check_usable(tmp_path / "new" / "deeper")
+    check_usable(tmp_path)
+    for name in ("file", "file/below", "x" * 300, "new/a\0b"):
+        with pytest.raises(InputFileError, match="Cannot write"):
+            check_usable(tmp_path / name)
+    with locked(tmp_path), pytest.raises(InputFileError, match="in use"):
+        check_usable(tmp_path)
+    assert contents(tmp_path) == {"file": b""}
+
+
 HOLDER = (
     "import sys; from pathlib import Path; from soar_dlm.files import locked\n"
     "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
@@ -129,7 +175,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A device or pipe must not be moved away by a file of its name."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(InputFileError, match="no file"):
+    with pytest.raises(InputFileError, match="not a file"):
         write_text(pipe, "text")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from soar_dlm.cli.lines import Line, read_lines
 from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
 from soar_dlm.errors import InputFileError
 from soar_dlm.lm import LM
-from soar_dlm.strict_json import DEEPEST, json_line, plain, read_json
+from soar_dlm.strict_json import DEEPEST, json_line, json_text, plain, read_json
 from tests.command import BASE, invoke
 
 BAD = [
@@ -32,8 +33,8 @@ BAD = [
     ("is too large", b'{"prompt": "a", "x": -1e999}'),
     ("not UTF-8", b'{"prompt": "\xff"}'),
     ("not UTF-8", b'{"prompt": "\xed\xa0\x80"}'),
-    ("NaN is no number", b'{"prompt": "a", "x": [NaN]}'),
-    ("-Infinity is no number", b'{"prompt": "a", "x": -Infinity}'),
+    ("NaN is not a JSON number", b'{"prompt": "a", "x": [NaN]}'),
+    ("-Infinity is not a JSON number", b'{"prompt": "a", "x": -Infinity}'),
     ('the name "prompt" twice', b'{"prompt": "a", "prompt": "b"}'),
     ("not JSON", b'{"prompt": "a"} {"prompt": "b"}'),
     ("must be an object", b'["prompt"]'),
@@ -149,6 +150,30 @@ def test_numbers_of_numpy_are_written_as_numbers() -> None:
 def test_what_is_no_json_is_a_sentence(text: str) -> None:
     with pytest.raises(InputFileError):
         read_json(text)
+
+
+ODD = b'{"a": NaN, "b": [Infinity, -Infinity, 1e999], "c": "\\ud800", "c": "d\\ud800"}'
+
+
+def test_what_other_programs_write_is_read_leniently() -> None:
+    """Strictness would refuse checkpoints that everybody else loads."""
+    with pytest.raises(InputFileError):
+        read_json(ODD)
+    found = read_json(ODD, lenient=True)
+    assert found["b"] == [math.inf, -math.inf, math.inf]
+    assert math.isnan(found["a"])
+    assert found["c"] == "d\ud800", "the last of two counts"
+    assert '"a": NaN' in json_text(found, lenient=True)
+    for wrong in (b"[" * 5000 + b"]" * 5000, b"[" * 300 + b"]" * 300, b"9" * 5000, b"\xff", b"{"):
+        with pytest.raises(InputFileError):
+            read_json(wrong, lenient=True)
+
+
+def test_a_text_for_a_file_is_exact_or_refused() -> None:
+    assert read_json(json_text({"a": [1, "\U0001f600"], "b": None})) == {"a": [1, "\U0001f600"], "b": None}
+    for wrong in (math.nan, {"a": -math.inf}, object(), [{1}], {(1,): 1}):
+        with pytest.raises(InputFileError, match="cannot be written as JSON"):
+            json_text(wrong)
 
 
 def test_input_and_output_are_utf8_whatever_the_locale() -> None:

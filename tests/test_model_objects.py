@@ -18,7 +18,7 @@ from soar_dlm.models.families import DREAM, LLADA, Family
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.random_checkpoint import write_dream, write_llada
 from soar_dlm.models.running import TransformersLM, WholeModelLM
-from soar_dlm.models.source import read_json
+from soar_dlm.models.source import read_object
 from soar_dlm.models.stock import stock_config
 from tests.test_masked_lms import tiny, write_masked_lm
 
@@ -27,7 +27,7 @@ WRITERS = {"llada": (LLADA, write_llada), "dream": (DREAM, write_dream)}
 
 def stock_object(folder: Path, family: Family) -> Any:
     """The weights of a checkpoint in transformers' own class, causal as transformers makes it."""
-    config = stock_config(family, read_json(folder / "config.json"))
+    config = stock_config(family, read_object(folder / "config.json"))
     del config.is_causal
     config.use_cache = True
     kind = getattr(transformers, family.model_class)
@@ -50,7 +50,7 @@ class PublishedModel(nn.Module):
 
 
 def published(folder: Path, family: Family) -> PublishedModel:
-    said = {name: value for name, value in read_json(folder / "config.json").items() if value is not None}
+    said = {name: value for name, value in read_object(folder / "config.json").items() if value is not None}
     config = transformers.PretrainedConfig(**said)
     return PublishedModel(stock_object(folder, family), config)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +17,7 @@ from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.lm import LM
 from soar_dlm.strict_json import read_json
 from tests.command import BASE, invoke
+from tests.disks import contents, files_up_to
 
 HOLDER = (
     "import sys; from pathlib import Path; from soar_dlm.cli.files import Output\n"
@@ -46,17 +47,6 @@ def test_the_second_process_is_told_who_holds_the_file_before_it_loads_a_model(t
             with pytest.raises(InputFileError, match=f"in use: process {holder} on "):
                 invoke(*WRONG, *options)
     assert os.listdir(tmp_path) == ["link.jsonl"], "no lock is left, and nothing was written"
-
-
-@contextmanager
-def files_up_to(size: int) -> Iterator[None]:
-    """The system refuses to make any file longer than this, as it does on a full disk."""
-    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
 
 
 @pytest.mark.parametrize("size", [150, 1000, 1500])
@@ -151,6 +141,24 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_what_an_editor_saved_meanwhile_is_not_overwritten(
+    random_llada: LM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blanks of a file may take minutes to fill; its new text used to be lost."""
+    file, real = tmp_path / "file.txt", LM.infill_template
+    file.write_text("a {blank:2}")
+
+    def edited(self: LM, *given: Any, **options: Any) -> Any:
+        file.write_text("a {blank:2} and more")
+        return real(self, *given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LM, "infill_template", edited)
+        with pytest.raises(InputFileError, match="was changed while"):
+            invoke("infill", "-m", "random-llada", str(file), "--write")
+    assert contents(tmp_path) == {"file.txt": b"a {blank:2} and more"}
 
 
 def test_a_file_with_a_mark_and_carriage_returns_keeps_them(random_llada: LM, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from soar_dlm.errors import InputFileError, SettingsError, SoarError, UnknownName
+from soar_dlm.errors import InputFileError, SettingsError, SoarError
+from soar_dlm.files import read_toml
 from soar_dlm.presets import Preset, named_or_preset, read_preset, write_preset
 from soar_dlm.search.catalogue import STRATEGIES, as_strategy, as_table, make_strategy
 from soar_dlm.search.deliberate import Deliberate
@@ -41,6 +43,17 @@ def test_lists_and_drafters_survive_their_file(tmp_path: Path, draft: Any) -> No
     assert read_preset(tmp_path / "p.toml").make() == preset.make()
 
 
+def test_signs_and_numbers_that_json_and_toml_write_differently_survive_their_file(tmp_path: Path) -> None:
+    """They used to give files that nobody could read."""
+    preset = Preset("greedy", about='a\x7f\t\\"\u2028\x00 \U0001f600')
+    write_preset(tmp_path / "p.toml", preset)
+    assert read_preset(tmp_path / "p.toml") == preset
+    settings = {"low": float("-inf"), "high": float("inf")}
+    theirs: Any = SimpleNamespace(strategy="theirs", settings=settings, about="")  # ours take finite numbers only
+    write_preset(tmp_path / "theirs.toml", theirs)
+    assert read_toml(tmp_path / "theirs.toml", "it")["settings"] == settings
+
+
 def test_what_toml_has_no_words_for_is_refused(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Mine(Strategy):
@@ -69,11 +82,12 @@ def test_a_strategy_by_name_or_from_a_file(tmp_path: Path) -> None:
     ("content", "error", "told"),
     [
         ("strategy =", InputFileError, "not a TOML file"),
-        ("[settings]\nbeam = 2", InputFileError, "must have strategy"),
+        ("[settings]\nbeam = 2", InputFileError, "must have a strategy"),
         ('strategy = "soar"\nbeam = 2', InputFileError, "not a preset"),
-        ('strategy = "sore"', UnknownName, "soar"),
-        ('strategy = "soar"\n[settings]\nbeam = 0', SettingsError, "beam"),
-        ('strategy = "soar"\n[settings]\nwidth = 2', UnknownName, "width"),
+        ('strategy = "soar"\nabout = 5', InputFileError, "not a preset"),
+        ('strategy = "sore"', InputFileError, r"p\.toml' is wrong: .*soar"),
+        ('strategy = "soar"\n[settings]\nbeam = 0', InputFileError, r"p\.toml' is wrong: beam"),
+        ('strategy = "soar"\n[settings]\nwidth = 2', InputFileError, r"p\.toml' is wrong: .*width"),
     ],
 )
 def test_a_broken_preset_is_refused(tmp_path: Path, content: str, error: type[SoarError], told: str) -> None:

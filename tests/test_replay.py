@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from soar_dlm.engine.request import Decoding, Request
+from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.fields import Fields
-from soar_dlm.evals.replay import NEVER, Course, Outcome, check_replayable
+from soar_dlm.evals.replay import NEVER, UNSCORED, Course, Outcome, check_replayable
 from soar_dlm.lm import load
 from soar_dlm.options import Options
 from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.soar import Soar
+from soar_dlm.strict_json import json_line, read_json
 from soar_dlm.tasks.mini_gsm import MiniGsm
 from soar_dlm.tasks.mini_infill import MiniInfill
 from tests.crafted import CraftedLM, decode, random_lm
@@ -135,3 +137,15 @@ def test_the_texts_of_a_blank_that_grows_and_shrinks() -> None:
 def test_what_cannot_be_replayed_is_refused(strategy: Any, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         check_replayable(strategy)
+
+
+def test_a_blank_that_stays_empty_has_a_course_too() -> None:
+    """A text without tokens is not verified; a sweep used to end there with a failed assertion."""
+    deleted = BeamEntry("search", 0, (3,), (9,), (0.8,), 0.8, 0, (0,))
+    course = Course.of(
+        Trace((StepRecord(1, 2, (deleted,)),)), 3, lambda tokens: f"{len(tokens)} tokens", lambda _: True
+    )
+    assert [stage.score for stage in course.stages] == [UNSCORED]
+    for accept, skip in ((NEVER, None), (-5.0, None), (NEVER, 0.0)):
+        assert course.outcome(accept, 4, skip) == Outcome("0 tokens", True, 1, 2)
+    assert Course.read(Fields(read_json(json_line(asdict(course))))) == course

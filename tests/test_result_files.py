@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from soar_dlm.errors import InputFileError, SettingsError, SoarError
 from soar_dlm.evals.comparison import WARM_UP, Method, compare
 from soar_dlm.evals.deliberate_sweeps import deliberate_methods, is_deliberate, pooled_deliberate
 from soar_dlm.evals.protocol import methods, named_presets
-from soar_dlm.evals.results import DAMAGED, MANIFEST, RESULTS, ResultFolder, Results
+from soar_dlm.evals.results import DAMAGED, MANIFEST, RESULTS, ResultFolder, Results, result_folders
 from soar_dlm.evals.sweeps import pooled, settings, sweep_methods
 from soar_dlm.evals.tables import grid, rendered
 from soar_dlm.lm import LM
@@ -28,6 +27,7 @@ from soar_dlm.presets import Preset, write_preset
 from soar_dlm.tasks.gsm8k import Gsm8k
 from soar_dlm.tasks.mini_sums import MiniSums
 from tests.closeness import about
+from tests.disks import files_up_to
 from tests.test_comparison import METHODS, PROBLEMS, Sums, copied, interrupted_run, timeless
 
 LINES = len(PROBLEMS) * len(METHODS)
@@ -81,7 +81,7 @@ def test_a_damaged_line_drops_none_of_the_lines_after_it(
     """Each position with a damage of its own kind: refused by its number, then only its problem is decoded again."""
     folder = copied(whole, tmp_path)
     lines = lines_of(folder)
-    kinds = [kind for kind in DAMAGES if place < LINES - 1 or kind not in ("no end", "NUL bytes")]
+    kinds = [kind for kind in DAMAGES if place < LINES - 1 or kind != "no end"]
     bad = DAMAGES[kinds[place % len(kinds)]](lines[place])
     damaged = b"".join([*lines[:place], bad, *lines[place + 1 :]])
     (folder / RESULTS).write_bytes(damaged)
@@ -100,6 +100,43 @@ def test_a_damaged_line_drops_none_of_the_lines_after_it(
         lines[at] for at in range(LINES) if not place <= at < place + merged
     ]
     assert (folder / DAMAGED).read_bytes().count(b"\n") == 1
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\0\0\0\n", b"{\n"])
+def test_only_a_last_line_without_its_line_feed_is_torn(
+    random_llada: LM, whole: Path, tmp_path: Path, end: bytes
+) -> None:
+    """Blank lines and lines of zeros at the end used to be cut off like torn ones."""
+    folder = copied(whole, tmp_path)
+    damaged = b"".join(lines_of(folder)[:4]) + end
+    (folder / RESULTS).write_bytes(damaged)
+    with pytest.raises(InputFileError, match="line 5, is damaged"):
+        again(random_llada, folder)
+    assert (folder / RESULTS).read_bytes() == damaged
+    (folder / RESULTS).write_bytes(damaged.removesuffix(b"\n"))
+    again(random_llada, folder)
+    assert timeless(folder) == about(timeless(whole))
+
+
+def test_a_run_that_was_killed_before_its_first_line_may_start_again_with_other_settings(
+    random_llada: LM, whole: Path, tmp_path: Path
+) -> None:
+    """An empty file used to count as results of the old settings."""
+    folder = copied(whole, tmp_path)
+    (folder / RESULTS).write_bytes(b"")
+    assert len(compare(random_llada, Sums(), PROBLEMS[:1], METHODS, folder=folder)) == len(METHODS)
+
+
+def test_nothing_to_decode_is_refused_and_leaves_no_manifest(random_llada: LM, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="at least one problem"):
+        compare(random_llada, Sums(), [], METHODS, folder=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_folder_that_is_named_twice_is_shown_once(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``soar table results results/gsm8k`` used to be refused as two results of one method."""
+    monkeypatch.chdir(whole)
+    assert result_folders([whole, whole.parent, Path()]) == [whole]
 
 
 def test_lines_twice_or_in_another_order_are_refused_and_none_is_decoded_again(
@@ -155,14 +192,9 @@ def test_two_runs_on_one_folder_do_not_mix_their_lines(random_llada: LM, whole: 
 
 def test_a_full_disk_leaves_whole_lines_and_the_run_goes_on(random_llada: LM, whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "full"
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    room = sum(map(len, lines_of(whole)[:7])) + 40
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, (whole / MANIFEST).stat().st_size), hard))
-    try:
-        with pytest.raises(InputFileError, match=r"Cannot write .*results\.jsonl: File too large"):
-            again(random_llada, folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    room = max(sum(map(len, lines_of(whole)[:7])) + 40, (whole / MANIFEST).stat().st_size)
+    with files_up_to(room), pytest.raises(InputFileError, match=r"Cannot write .*results\.jsonl: File too large"):
+        again(random_llada, folder)
     assert (folder / RESULTS).read_bytes().endswith(b"\n")
     assert len(lines_of(folder)) >= 6
     assert {file.name for file in folder.iterdir()} == {MANIFEST, RESULTS}
@@ -221,7 +253,7 @@ def test_of_two_presets_with_one_file_name_none_is_lost(tmp_path: Path) -> None:
         ("5\n", "a JSON object on each line"),
         ("{}\n", "no 'question'"),
         ('{"question": 5, "answer": null}\n', "not as it was published"),
-        ("[" * 100_000 + "\n", "nested too deeply"),
+        ("[" * 100_000 + "\n", "more than 100 levels deep"),
     ],
 )
 def test_an_empty_or_wrong_benchmark_file_is_an_error(tmp_path: Path, test: str, told: str) -> None:

@@ -89,8 +89,8 @@ def test_more_problems_than_there_are_is_an_error() -> None:
 
 def test_files_give_prompts_and_answers_or_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
-    path.write_text('{"prompt": "a", "answer": "b"}\n\n{"text": "c"}\n')
-    assert read_examples(path) == [Example("a", "b"), Example("", "c")]
+    path.write_text('\ufeff{"prompt": "a", "answer": "b"}\n\n{"text": "c"}\r\n', encoding="utf-8", newline="")
+    assert read_examples(path) == [Example("a", "b"), Example("", "c")], "also with a mark, as Windows writes it"
     pool = Examples(DataRecipe(files={str(path): 1}), 0).pool(0)
     assert len(pool) == POOL
     assert {one.answer for one in pool} == {"b", "c"}
@@ -98,7 +98,9 @@ def test_files_give_prompts_and_answers_or_plain_text(tmp_path: Path) -> None:
     assert sorted(first) == ["b", "c"], "every pass shows each example once"
 
 
-@pytest.mark.parametrize("content", ["", "[1]\n", '{"prompt": "a"}\n', "not json\n", '{"text": 3}\n'])
+@pytest.mark.parametrize(
+    "content", ["", "[1]\n", '{"prompt": "a"}\n', "not json\n", '{"text": 3}\n', '{"text": "\\ud800"}\n']
+)
 def test_bad_files_are_refused_with_their_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text(content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -27,6 +26,7 @@ from soar_dlm.train.recipe import DataRecipe, Recipe, read_recipe
 from soar_dlm.train.tokenizer import train_tokenizer
 from soar_dlm.train.trainer import Trainer
 from soar_dlm.train.validation import check_fits, validate
+from tests.disks import contents, files_up_to
 from tests.test_training import tiny, weights
 
 RECIPE = """\
@@ -129,16 +129,12 @@ def test_two_runs_do_not_train_in_one_folder(tmp_path: Path) -> None:
 def test_a_full_disk_stops_training_with_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:
     trainer = Trainer(tiny(), tmp_path, device="cpu")
     list(trainer.run(until=2))
-    before = {file: file.read_bytes() for file in sorted(tmp_path.rglob("*")) if file.is_file()}
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-    try:
+    before = contents(tmp_path)
+    with files_up_to(20_000):
         for write in (trainer.write, trainer._save):
             with pytest.raises(InputFileError, match="Cannot write"):
                 write()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert {file: file.read_bytes() for file in sorted(tmp_path.rglob("*")) if file.is_file()} == before
+    assert contents(tmp_path) == before
 
 
 def test_weights_are_replaced_in_one_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

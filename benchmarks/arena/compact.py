@@ -20,7 +20,7 @@ from benchmarks.arena.tallies import Tally, tallies
 from soar_dlm.errors import InputFileError
 from soar_dlm.evals.comparison import Summary
 from soar_dlm.evals.results import Results
-from soar_dlm.models.source import read_json
+from soar_dlm.models.source import read_object
 
 Choice = dict[str, tuple[str, ...]]
 """The settings of a strategy that enter the test, by rising forwards, each with the bounds that chose it."""
@@ -242,7 +242,7 @@ def write_result(result: TaskResult, path: Path) -> None:
 
 def read_result(path: Path) -> TaskResult:
     """What :func:`write_result` wrote."""
-    content = read_json(path)
+    content = read_object(path)
     try:
         return TaskResult(
             task=content["task"],

@@ -6,7 +6,7 @@ Whatever a later run depends on is written through this module.
 from __future__ import annotations
 
 import atexit
-import json
+import errno
 import os
 import re
 import shutil
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from soar_dlm.errors import InputFileError
+from soar_dlm.strict_json import json_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,10 +35,10 @@ LOCK = ".lock"
 """The file in a folder that is locked while a process uses the folder."""
 
 STARTING = 60.0
-"""Seconds within which a process has locked a folder that it made."""
+"""Seconds that a process is given to lock a folder it has made."""
 
 LONGEST_NAME = 250
-"""Systems allow names of 255 bytes."""
+"""Bytes of a file's name; systems allow 255."""
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def explained(doing: str, path: Path) -> Iterator[None]:
     except ValueError as error:
         if "null" not in str(error) and not isinstance(error, UnicodeEncodeError):
             raise
-        raise InputFileError(f"Cannot {doing} {str(path)!r}: it is no name of a file ({error}).") from error
+        raise InputFileError(f"Cannot {doing} {str(path)!r}: it cannot be the name of a file ({error}).") from error
 
 
 @contextmanager
@@ -62,12 +63,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """Write to the path this yields; it takes the place of ``path`` in one move once it is on the disk.
 
     If anything fails before that, ``path`` is as it was and nothing else is left. An existing file keeps its mode, and
-    a link stays a link. What is no file, such as a folder or a device, is not replaced.
+    a link stays a link. Anything but a file, such as a folder or a device, is not replaced.
     """
     with explained("write", path):
         target = path.resolve()
         if target.exists() and not target.is_file():
-            raise InputFileError(f"Cannot write {path}: it is no file.")
+            raise InputFileError(f"Cannot write {path}: it is not a file.")
         fresh = _beside(target, f".{os.getpid()}.new")
     try:
         with explained("write", path):
@@ -84,27 +85,37 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file's text in one move, in UTF-8 with the line ends that the text has."""
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputFileError(f"Cannot write {path}: UTF-8 cannot hold its text ({error.reason}).") from error
     with replacing(path) as fresh:
-        fresh.write_bytes(text.encode("utf-8"))
+        fresh.write_bytes(content)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a JSON file in one move."""
-    write_text(path, json.dumps(content, indent=2) + "\n")
+def write_json(path: Path, content: Mapping[str, Any], *, lenient: bool = False) -> None:
+    """Replace a JSON file in one move; see :func:`~soar_dlm.strict_json.json_text`."""
+    write_text(path, json_text(content, lenient=lenient))
 
 
 def append_line(path: Path, line: str | bytes) -> None:
-    """Add a line to a file and wait until the disk has it; if that fails, the file is as long as it was."""
-    with explained("write", path), path.open("ab", buffering=0) as file:
-        before = file.seek(0, os.SEEK_END)
-        rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except BaseException:
-            file.truncate(before)
-            raise
+    """Add a line to a file and wait until the disk has it; if that fails, the file is as it was, or not there."""
+    rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+    with explained("write", path):
+        made = not path.exists()
+        with path.open("ab", buffering=0) as file:
+            before = file.seek(0, os.SEEK_END)
+            try:
+                while rest:
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+                if made:
+                    _on_disk(path.parent)
+            except BaseException:
+                file.truncate(before)
+                if made:
+                    path.unlink()
+                raise
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -113,14 +124,6 @@ def remove_leftovers(folder: Path) -> None:
         for left in folder.glob(".*.new"):
             if LEFTOVER.fullmatch(left.name):
                 left.unlink(missing_ok=True)
-
-
-def parsed_json(content: bytes) -> Any:
-    """The value in UTF-8 JSON; whatever is wrong with it is a ValueError, however deep or long it is."""
-    try:
-        return json.loads(content.decode("utf-8"))
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -136,11 +139,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def _beside(path: Path, end: str) -> Path:
-    """A hidden name in the folder of ``path``; of a name too long for that, its start and a hash."""
+    """A hidden name in the folder of ``path``: its own, or where that would be too long, a hash of it."""
     name = os.fsencode(path.name)
-    if len(name) + len(end) > LONGEST_NAME:
-        name = name[:150] + b"." + sha256(name).hexdigest()[:16].encode()
-    return path.with_name(f".{os.fsdecode(name)}{end}")
+    own = sha256(name).hexdigest() if len(name) + len(end) > LONGEST_NAME else path.name
+    return path.with_name(f".{own}{end}")
 
 
 def _on_disk(path: Path) -> None:
@@ -152,6 +154,21 @@ def _on_disk(path: Path) -> None:
         os.fsync(place)
     finally:
         os.close(place)
+
+
+def check_usable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, cannot be made or is in use, before the work for it starts; make none."""
+    with explained("write", folder):
+        place = folder.resolve()
+        while not place.exists():
+            place = place.parent
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if place == folder.resolve():
+        with locked(folder):
+            pass
 
 
 @contextmanager
@@ -196,8 +213,8 @@ def _held(path: Path, used: Path) -> Iterator[None]:
 def lasting_folder(prefix: str) -> Path:
     """A temporary folder that is removed when this process ends.
 
-    A killed process cannot do that, so each call also removes the folders of the same prefix that such ones left: those
-    whose lock nobody holds any more.
+    A killed process cannot do that, so each call also removes the folders of the same prefix that killed processes
+    left: those whose lock nobody holds any more.
     """
     for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError, InputFileError):
@@ -233,7 +250,9 @@ def _locked_file(path: Path, used: Path) -> TextIO:
             file.seek(0)
             holder = file.read().strip() or "another process"
             file.close()
-            raise InputFileError(f"{used} is in use: {holder}. Wait until it is done, or name another.") from error
+            raise InputFileError(
+                f"{used} is in use: {holder}. Wait until that is done, or choose another path."
+            ) from error
         except BaseException:
             file.close()
             raise

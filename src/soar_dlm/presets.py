@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,21 +37,25 @@ def read_preset(path: str | Path) -> Preset:
     content = files.read_toml(Path(path), "the preset")
     strategy, settings, about = content.get("strategy"), content.get("settings", {}), content.get("about", "")
     unknown = sorted(content.keys() - {"strategy", "settings", "about"})
-    if not isinstance(strategy, str) or not isinstance(settings, dict) or unknown:
+    if not isinstance(strategy, str) or not isinstance(settings, dict) or not isinstance(about, str) or unknown:
         raise InputFileError(
-            f"{str(path)!r} is not a preset: it must have strategy, may have settings and about, and nothing else."
+            f"{str(path)!r} is not a preset: it must have a strategy, may have settings and about, and nothing else."
         )
-    return Preset(strategy, settings, str(about))
+    try:
+        return Preset(strategy, settings, about)
+    except SettingsError as error:
+        raise InputFileError(f"The preset {str(path)!r} is wrong: {error}") from error
 
 
 def write_preset(path: str | Path, preset: Preset) -> None:
+    """Replace a preset file in one move."""
     head = {"about": preset.about, "strategy": preset.strategy}
     lines = [*_assignments(head), "", "[settings]", *_assignments(preset.settings)]
     files.write_text(Path(path), "\n".join(lines) + "\n")
 
 
 def _assignments(values: Mapping[str, Any]) -> list[str]:
-    """One assignment per value; TOML has no null, so that a None is left out, which reads the same."""
+    """One assignment per value; TOML has no null, so None is left out, which reads the same."""
     return [f"{_key(name)} = {_value(value)}" for name, value in values.items() if value is not None]
 
 
@@ -59,7 +64,7 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Strings, numbers and booleans read the same in JSON and in TOML; a strategy is the table that names it."""
+    """Strings, finite numbers and booleans are the same in JSON and TOML; a strategy is the table that names it."""
     if isinstance(value, Strategy):
         value = as_table(value)
     if isinstance(value, Mapping):
@@ -68,7 +73,9 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(map(_value, value)) + "]"
     if not isinstance(value, (str, int, float)):
         raise SettingsError(f"A preset has strings, numbers, switches, lists and tables as settings, not {value!r}.")
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML allows only as an escape
 
 
 def named_or_preset(name: str | None, preset: str | Path | None, **settings: Any) -> Strategy | None:

@@ -1,4 +1,4 @@
-"""JSON as its standard has it: read from anybody without surprises, and written so that everybody can read it."""
+"""The one reader and the one writer of JSON: nothing surprising gets in, and what is written, everybody can read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from soar_dlm.errors import InputFileError
 DEEPEST = 100
 """The most objects and lists that may be inside one another."""
 
+DEEPEST_RECORD = DEEPEST + 10
+"""The same for what we write around a value that was read: records and traces."""
+
 LONGEST_NUMBER = 4_000
 """The most digits of a whole number; Python itself refuses to convert much longer ones."""
 
@@ -20,16 +23,18 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029, *range(0xD
 """Characters that JSON allows in a line but some readers take for its end, and halves that UTF-8 cannot hold."""
 
 
-def read_json(source: str | bytes, deepest: int = DEEPEST) -> Any:
+def read_json(source: str | bytes, deepest: int = DEEPEST, *, lenient: bool = False) -> Any:
     """The value of a JSON text in UTF-8.
 
-    Refused with a sentence: what is no JSON or no UTF-8, NaN and Infinity and numbers too large for a float, a whole
-    number of very many digits, an object that has a name twice, half a character (a lone surrogate), and nesting
-    deeper than ``deepest``. So whatever this returns can be written again.
+    1. Refused with a sentence: anything but JSON in UTF-8, NaN, Infinity and numbers too large for a float, an object
+       that has a name twice, half a character (a lone surrogate), a whole number of very many digits, and nesting
+       deeper than ``deepest``. So whatever this returns can be written again.
+    2. With ``lenient``, only the last two are refused of what Python's own reader accepts; of a name that is there
+       twice, the last value counts. This is for files of checkpoints: other programs write them.
     """
     try:
         text = source.decode("utf-8") if isinstance(source, bytes) else source
-        value = _DECODER.decode(text)
+        value = (_LENIENT if lenient else _STRICT).decode(text)
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise InputFileError(
@@ -39,8 +44,20 @@ def read_json(source: str | bytes, deepest: int = DEEPEST) -> Any:
         raise _too_deep(deepest) from error
     except ValueError as error:
         raise InputFileError(f"It is not JSON: {error}.") from error
-    _check(value, deepest)
+    _check(value, deepest, texts=not lenient)
     return value
+
+
+def json_text(value: Any, *, lenient: bool = False) -> str:
+    """``value`` as JSON for people and for files: indented, with a line feed at its end, and exact.
+
+    What JSON cannot express, such as NaN, is refused rather than changed; use :func:`plain` first to change it. With
+    ``lenient``, NaN and Infinity are written as Python reads them.
+    """
+    try:
+        return json.dumps(value, indent=2, allow_nan=lenient) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputFileError(f"It cannot be written as JSON: {error}.") from error
 
 
 def json_line(value: Any) -> str:
@@ -53,7 +70,7 @@ def json_line(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """``value`` in the types of JSON: null for NaN and Infinity, numbers of NumPy as ours, text for what has none."""
+    """``value`` in the types of JSON: null for NaN and Infinity, NumPy's numbers as Python's, else text."""
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, Integral):
@@ -70,14 +87,15 @@ def plain(value: Any) -> Any:
     return repr(value)
 
 
-def _check(value: Any, deepest: int) -> None:
-    """Refuse nesting that is too deep and strings that are no text."""
+def _check(value: Any, deepest: int, texts: bool) -> None:
+    """Refuse nesting that is too deep and, of the ``texts`` in the value, those that UTF-8 cannot hold."""
     level: list[Any] = [value]
     for _ in range(deepest + 1):
         inside: list[Any] = []
         for one in level:
             if isinstance(one, str):
-                _check_text(one)
+                if texts:
+                    _check_text(one)
             elif isinstance(one, dict):
                 inside += one.keys()
                 inside += one.values()
@@ -124,9 +142,10 @@ def _real_number(text: str) -> float:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON; write null")
+    raise ValueError(f"{name} is not a JSON number; write null")
 
 
-_DECODER = json.JSONDecoder(
+_LENIENT = json.JSONDecoder(parse_int=_whole_number)
+_STRICT = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_whole_number, parse_float=_real_number, parse_constant=_no_number
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from soar_dlm.cli.files import Output
-from soar_dlm.cli.lines import Line
+from soar_dlm.cli.lines import FIGURES, Line
 from soar_dlm.cli.resume import Progress
 from soar_dlm.errors import SoarError
 
@@ -15,25 +15,14 @@ if TYPE_CHECKING:
     from soar_dlm.results import Result
     from soar_dlm.search.strategy import Strategy
 
-_FIGURES = (
-    "finish_reason",
-    "steps",
-    "forwards",
-    "tokens_per_forward",
-    "mean_confidence",
-    "prompt_tokens",
-    "completion_tokens",
-    "seed",
-)
-
 
 def summary(result: Result) -> dict[str, Any]:
-    """The figures of a result as output files have them; what its search counted or measured, if it did."""
+    """The figures of a result as output files have them, with ``details`` if its search counted or measured any."""
     figures = {**result.to_dict(), **result.usage}
     figures["tokens_per_forward"] = round(result.tokens_per_forward, 4)
     figures["mean_confidence"] = round(result.mean_confidence, 6)
     details = {name: value if isinstance(value, int) else round(value, 6) for name, value in result.details.items()}
-    return {name: figures[name] for name in _FIGURES} | ({"details": details} if details else {})
+    return {name: figures[name] for name in FIGURES} | ({"details": details} if details else {})
 
 
 def trace_record(index: int, prompt: Any, result: Result, sample: int | None = None) -> dict[str, Any]:
@@ -53,7 +42,7 @@ def trace_record(index: int, prompt: Any, result: Result, sample: int | None = N
 class BatchWriter:
     """Writes one record per line as it is done, after those that were found; counts them and the failures.
 
-    The trace comes first, so that a line with a record has its trace, too, whenever the run is interrupted.
+    The trace comes first, so that every record has its trace, whenever the run is interrupted.
     """
 
     def __init__(self, output: Output, trace: Output | None, found: Progress) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.console import Console
 
 from soar_dlm import checks
 from soar_dlm.cli import completion
@@ -25,7 +24,9 @@ from soar_dlm.cli.problems import (
     problems_of,
 )
 from soar_dlm.cli.progress import bar
+from soar_dlm.cli.screen import screen
 from soar_dlm.errors import SettingsError
+from soar_dlm.files import check_usable
 
 
 @takes(loading=opt.LOADING)
@@ -85,7 +86,7 @@ def evaluate(
     from soar_dlm.evals.protocol import methods, named_presets, task_names
 
     checks.whole_number("chunk", chunk, 1)
-    console = Console(stderr=True, highlight=False)
+    console = screen()
     tasks = [
         prepared(name, data_dir, allow_code_execution, console, unsafe_sandbox) for name in task_names(listed(task))
     ]
@@ -97,6 +98,8 @@ def evaluate(
     for one in tasks:
         methods(names, lengths, one, protocol, presets, **settings)  # a mistake does not wait for the weights
     problems = [problems_of(one, "test", limit) for one in tasks]
+    for one in tasks:
+        check_usable(output / one.name)
     lm = loaded(model, loading)
     for one, own in zip(tasks, problems, strict=True):
         wanted = methods(names, lengths, one, protocol, presets, lm.defaults, **settings)
@@ -104,4 +107,4 @@ def evaluate(
             compare(
                 lm, one, own, wanted, chunk=chunk, folder=output / one.name, seed=seed, on_record=count, repair=repair
             )
-    console.print(f"The results are in {output}. To see them: soar table {output}", markup=False)
+    console.print(f"The results are in {output}. To see them: soar table {output}")

@@ -33,8 +33,8 @@ class Output:
        :meth:`keep` says, and lines are added. An output of many lines is written with :meth:`add` and can be resumed;
        any other with :meth:`replace`.
     2. Inside ``with`` no other process can write the file; a second one is told at once who has it.
-    3. :meth:`replace` writes the whole file in one move. :meth:`add` adds a line, which is on its way to the disk when
-       it returns; if that fails, the file has the lines before it and no part of this one.
+    3. :meth:`replace` writes the whole file in one move. :meth:`add` hands a line to the system before it returns, so
+       that a kill does not lose it; if that fails, the file has the lines before it and no part of this one.
     """
 
     def __init__(self, path: Path | None, *, overwrite: bool = False, resume: bool = False, many: bool = False) -> None:
@@ -64,8 +64,6 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
         self._held.close()
 
     @property
@@ -96,17 +94,16 @@ class Output:
         self.add(json_line(record))
 
     def _opened(self, path: Path) -> FileIO:
-        fresh = not path.exists()
+        if not path.exists():
+            self._held.callback(_remove_if_empty, path)
         file = FileIO(path, "a")
+        self._held.callback(file.close)
         if self._is_file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # also under another name, or in a read-only folder
             except BlockingIOError as error:
-                file.close()
                 raise InputFileError(f"Another process is writing {path}; wait until it is done.") from error
             file.truncate(self._end)
-        if fresh:
-            self._held.callback(_remove_if_empty, path)
         return file
 
     def _append(self, file: FileIO, data: bytes) -> None:
@@ -148,10 +145,7 @@ def open_input(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """All of a text file, or of standard input for "-"; line ends stay, and a byte-order mark goes.
-
-    :func:`marked` says whether there was one.
-    """
+    """All of a text file, or of standard input for "-"; its line ends stay, a byte-order mark is dropped."""
     with explained("read", path), open_input(path) as file:
         content = file.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
@@ -160,12 +154,6 @@ def read_text(path: Path) -> str:
         return str(content.removeprefix(codecs.BOM_UTF8), "utf-8")
     except UnicodeDecodeError as error:
         raise InputFileError(f"Cannot read {path}: it is not UTF-8 text ({error.reason}).") from error
-
-
-def marked(path: Path) -> bool:
-    """Whether a file starts with a byte-order mark."""
-    with explained("read", path), open_input(path) as file:
-        return bool(file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8)
 
 
 def check_apart(read: Mapping[str, Path | None], written: Mapping[str, Path | None]) -> None:

@@ -189,7 +189,7 @@ def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> Path | 
 
 
 def _text(prompt: str | None, source: Path | None) -> str:
-    """One prompt; a file's last line feed is no part of it."""
+    """One prompt, without the line feed at the end of a file."""
     if source is None:
         assert prompt is not None
         return prompt

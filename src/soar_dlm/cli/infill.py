@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,13 +12,14 @@ import typer
 
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.batch import trace_record
-from soar_dlm.cli.files import STREAM, Output, check_apart, marked, read_text
+from soar_dlm.cli.files import STREAM, Output, check_apart, read_text
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
 from soar_dlm.cli.screen import screen
 from soar_dlm.cli.stats import Totals
-from soar_dlm.errors import SettingsError
+from soar_dlm.errors import InputFileError, SettingsError
+from soar_dlm.files import explained
 from soar_dlm.options import InfillOptions, make_options
 from soar_dlm.strict_json import json_line
 from soar_dlm.template import Template
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 BOM = "\ufeff"
-"""The byte-order mark, which is no part of a text but stays in a file that has one."""
+"""The byte-order mark, which is not part of a text but stays in a file that has one."""
 
 
 @takes(loading=opt.LOADING, method=opt.METHOD, decoding=opt.INFILL)
@@ -64,8 +66,8 @@ def infill(
     with ExitStack() as stack:
         target = stack.enter_context(Output(file if write else output, overwrite=overwrite or write))
         traces = None if trace is None else stack.enter_context(Output(trace, overwrite=overwrite))
+        before = _content(file) if write and file is not None else b""
         template = _template(file, marker, prefix, suffix, checked.length)
-        mark = BOM if write and file is not None and marked(file) else ""
         import_library()
         chosen = Method(method)
         lm = loaded(model, loading)
@@ -82,8 +84,9 @@ def infill(
         else:
             result = lm.infill_template(template, strategy, **decoding)
         seconds = time.perf_counter() - started
-        if write:
-            target.replace(mark + result.whole, end="")
+        if write and file is not None:
+            _check_unchanged(file, before)
+            target.replace((BOM if before.startswith(codecs.BOM_UTF8) else "") + result.whole, end="")
         elif not shown:
             target.replace((result.text if only else result.whole).removesuffix("\n"))
         if traces is not None:
@@ -92,6 +95,17 @@ def infill(
         totals = Totals()
         totals.add(result)
         console.print(totals.table(seconds))
+
+
+def _content(file: Path) -> bytes:
+    with explained("read", file):
+        return file.read_bytes()
+
+
+def _check_unchanged(file: Path, before: bytes) -> None:
+    """Refuse to write over what somebody else, such as an editor, saved while the blanks were being filled."""
+    if _content(file) != before:
+        raise InputFileError(f"{file} was changed while its blanks were being filled, so it stays as it is. Try again.")
 
 
 def _template(file: Path | None, marker: str | None, prefix: Path | None, suffix: Path | None, length: int) -> Template:

@@ -17,12 +17,19 @@ LONGEST = 16 * 2**20
 SHOWN = 1_000
 """How many characters the record of a line that is too long keeps."""
 
-OWN = frozenset(
-    {
-        "index", "input", "text", "choices", "error", "details", "finish_reason", "steps", "forwards",
-        "tokens_per_forward", "mean_confidence", "prompt_tokens", "completion_tokens", "seed",
-    }
-)  # fmt: skip
+FIGURES = (
+    "finish_reason",
+    "steps",
+    "forwards",
+    "tokens_per_forward",
+    "mean_confidence",
+    "prompt_tokens",
+    "completion_tokens",
+    "seed",
+)
+"""The figures of a result that its record has."""
+
+OWN = frozenset({"index", "input", "text", "choices", "error", "details", *FIGURES})
 """The fields of a record that the command writes itself."""
 
 _BLANK = b" \t\r\n"
@@ -42,7 +49,7 @@ def read_lines(file: BinaryIO) -> list[Line]:
     """The lines that are not blank, counted from 0. A line ends at a line feed and nowhere else.
 
     A byte-order mark before the first line and a carriage return before a line feed belong to no line. A line that
-    cannot be read has an error and is the last of nothing: those after it are read all the same.
+    cannot be read has an error; the lines after it are read all the same.
     """
     full = (raw for raw in _raw_lines(file) if raw.strip(_BLANK))
     return [_read_line(index, raw) for index, raw in enumerate(full)]
@@ -69,7 +76,7 @@ def _read_line(index: int, raw: bytes) -> Line:
     """An object with "prompt" (a string) or "messages" (a list); the other is left out or null.
 
     Its record keeps all of its fields; those with the name of a field that we write go into an object "input". A line
-    that is no object is kept there as it is, and one that cannot be read as text.
+    that is not an object is kept there as it is; one that cannot be read is kept there as a string.
     """
     if len(raw) > LONGEST:
         start = _text(raw[: 4 * SHOWN])[:SHOWN]
@@ -97,5 +104,5 @@ def _bad(index: int, kept: Mapping[str, Any], message: str) -> Line:
 
 
 def _text(raw: bytes) -> str:
-    """Bytes as text: those that are none as escapes."""
+    """Bytes as text; those that are not UTF-8 become escapes."""
     return raw.decode("utf-8", errors="backslashreplace")

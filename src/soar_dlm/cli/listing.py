@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from soar_dlm.strict_json import plain
+from soar_dlm.strict_json import json_text, plain
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
@@ -28,7 +28,7 @@ class Entry:
 
 def print_listing(kind: str, entries: Sequence[Entry], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(plain({kind: [asdict(entry) for entry in entries]}), indent=2))
+        typer.echo(json_text(plain({kind: [asdict(entry) for entry in entries]})), nl=False)
         return
     console = Console(highlight=False)
     for entry in entries:

@@ -93,6 +93,7 @@ def main() -> None:
     _end_tidily()
     if os.environ.get("SOAR_TRACEBACK"):
         app()
+        return
     try:
         app()
     except SystemExit as leaving:
@@ -100,7 +101,7 @@ def main() -> None:
         if isinstance(reason, KeyboardInterrupt):
             _fail("Interrupted; what was finished before is kept.", 130)
         if isinstance(reason, BrokenPipeError):
-            _fail("Nobody reads the output any more; what was written before is all there is.")
+            _fail("Nothing reads the output any more; it ends with what was written before.")
         raise
     except SoarError as error:
         _fail(str(error))
@@ -111,7 +112,8 @@ def main() -> None:
     except RecursionError:
         _fail("Something in the input is nested too deeply.")
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+        told = error.strerror or str(error)
+        _fail(f"{error.filename}: {told}." if error.filename else f"{told}.")
     except Exception as error:
         _fail(
             f"Something went wrong that should not ({type(error).__name__}: {error}). Set SOAR_TRACEBACK=1 to see "
@@ -120,7 +122,7 @@ def main() -> None:
 
 
 def _speak_utf8() -> None:
-    """Text that comes and goes is UTF-8, whatever the locale says; who reads it refuses bytes that are none."""
+    """Text that comes and goes is UTF-8, whatever the locale says; whoever reads it refuses bytes that are not."""
     for stream, errors in (
         (sys.stdin, "surrogateescape"),
         (sys.stdout, "backslashreplace"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +9,7 @@ from rich.table import Table
 from soar_dlm.cli.listing import AsJson
 from soar_dlm.models.embedded import EMBEDDED
 from soar_dlm.models.families import FAMILIES
+from soar_dlm.strict_json import json_text
 
 
 def models(as_json: AsJson = False) -> None:
@@ -18,7 +17,7 @@ def models(as_json: AsJson = False) -> None:
     if as_json:
         families = [{"family": f.name, "title": f.title, "examples": list(f.examples)} for f in FAMILIES]
         embedded = [{"name": name, "about": model.about} for name, model in EMBEDDED.items()]
-        typer.echo(json.dumps({"families": families, "embedded": embedded}, indent=2))
+        typer.echo(json_text({"families": families, "embedded": embedded}), nl=False)
         return
     console = Console(highlight=False)
     console.print("Embedded models, nothing to download:", style="bold")

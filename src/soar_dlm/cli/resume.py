@@ -10,10 +10,7 @@ from typing import Any
 from soar_dlm.cli.lines import Line
 from soar_dlm.errors import InputFileError
 from soar_dlm.files import explained
-from soar_dlm.strict_json import DEEPEST, json_line, read_json
-
-AROUND = 10
-"""Levels that a record or a trace may have around what it keeps of its line."""
+from soar_dlm.strict_json import DEEPEST_RECORD, json_line, read_json
 
 
 @dataclass(frozen=True)
@@ -76,10 +73,10 @@ def _records(path: Path) -> Iterator[tuple[Any, int]]:
 
 def _record(path: Path, number: int, line: bytes) -> Any:
     try:
-        return read_json(line, DEEPEST + AROUND)
+        return read_json(line, DEEPEST_RECORD)
     except InputFileError as error:
         raise InputFileError(
-            f"Line {number} of {path} is not JSON, so it cannot be resumed. Mend or remove that line. {error}"
+            f"Line {number} of {path} is damaged, so it cannot be resumed. Correct or remove that line. {error}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from soar_dlm.cli.canvas import clean
 
 
 def screen(stderr: bool = True) -> Console:
-    """A console that shows text as it is: square brackets, which are in names of files, are no markup.
+    """A console that shows text as it is: square brackets, which names of files may have, are not markup.
 
     Colours are left out where ``NO_COLOR`` is set or nothing shows them.
     """

@@ -29,7 +29,9 @@ from soar_dlm.cli.problems import (
     problems_of,
 )
 from soar_dlm.cli.progress import bar
+from soar_dlm.cli.screen import screen
 from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.files import check_usable
 
 if TYPE_CHECKING:
     from soar_dlm.evals.comparison import Method
@@ -102,7 +104,7 @@ def sweep(
     from soar_dlm.tasks.published import PublishedTask
 
     checks.whole_number("chunk", chunk, 1)
-    console = Console(stderr=True, highlight=False)
+    console = screen()
     grid = opt.given(thresholds=thresholds, beams=beams, tries=tries, drafts=drafts)
     check_grid(strategy, grid, figure)
     if figure is not None:
@@ -112,6 +114,7 @@ def sweep(
     compared = methods_of(strategy, grid, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
     problems = problems_of(chosen, split, limit)
+    check_usable(output)
     lm = loaded(model, loading)
     with bar(chosen.name, len(problems) * len(compared), console) as count:
         compare(lm, chosen, problems, compared, chunk=chunk, folder=output, seed=seed, on_record=count, repair=repair)
@@ -119,7 +122,7 @@ def sweep(
     Console().print(shown(found) if strategy == SOAR else shown_deliberate(found))
     if figure is not None:
         draw_sweep(pooled([found]).points, title(found), figure)
-        console.print(f"The figure is in {figure}.", markup=False)
+        console.print(f"The figure is in {figure}.")
 
 
 def check_grid(strategy: str, grid: Mapping[str, Any], figure: Path | None) -> None:
@@ -128,7 +131,7 @@ def check_grid(strategy: str, grid: Mapping[str, Any], figure: Path | None) -> N
         raise UnknownName("strategy that can be swept called", strategy, list(OWN))
     for name in grid:
         if name not in OWN[strategy]:
-            raise SettingsError(f"--{name} is no setting of {strategy}; leave it out.")
+            raise SettingsError(f"--{name} is not a setting of {strategy}; leave it out.")
     if figure is not None and strategy != SOAR:
         raise SettingsError("--figure draws thresholds and beams, so it needs a sweep of soar; leave it out.")
 

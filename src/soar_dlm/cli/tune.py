@@ -12,6 +12,7 @@ import typer
 from soar_dlm.cli.loading import import_library
 from soar_dlm.cli.sweep import DELIBERATE, SOAR
 from soar_dlm.errors import SettingsError
+from soar_dlm.files import explained
 
 if TYPE_CHECKING:
     from soar_dlm.evals.comparison import Summary
@@ -90,8 +91,10 @@ def tune(
 
     if output is None and save_to_model is None:
         raise SettingsError("Say where the setting goes: a preset file (--output), a checkpoint (--save-to-model).")
-    if output is not None and output.exists() and not overwrite:
-        raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
+    if output is not None and not overwrite:
+        with explained("write", output):
+            if output.exists():
+                raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
     if as_default and save_to_model is None:
         raise SettingsError("--as-default is about a checkpoint; name its folder with --save-to-model.")
     wish = Wish(forwards, speed, accuracy, beam)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from soar_dlm.doors import door
 from soar_dlm.errors import InputFileError, told
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
-from soar_dlm.strict_json import plain
+from soar_dlm.strict_json import DEEPEST_RECORD, plain, read_json
 
 T = TypeVar("T")
 
@@ -163,7 +162,9 @@ class Trace:
     def from_json(cls, source: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Trace:
         """The trace of :meth:`to_json`, or of a line that ``soar generate --trace`` wrote, as text or parsed."""
         try:
-            parsed = json.loads(source) if isinstance(source, (str, bytes)) else source
+            parsed: Any = source
+            if isinstance(source, (str, bytes)):
+                parsed = read_json(source, DEEPEST_RECORD, lenient=True)  # old traces may have an infinite rank
             steps = parsed["trace"] if isinstance(parsed, Mapping) else parsed
             return cls(tuple(_record(step) for step in steps))
         except Exception as error:  # it may be anything

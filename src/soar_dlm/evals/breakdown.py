@@ -45,4 +45,4 @@ def gains(method: Sequence[Record], greedy: Sequence[Record]) -> list[Gain]:
 
 def _number_order(label: str) -> list[tuple[int, str]]:
     """A sorting key that puts "9 givens" before "10 givens"."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", label)]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", label)]

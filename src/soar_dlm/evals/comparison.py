@@ -91,8 +91,8 @@ def compare(
     ``on_record`` is called with every record, those read from the folder first.
     """
     checks.whole_number("chunk", chunk, 1)
-    if not methods:
-        raise SettingsError("Give at least one method to compare.")
+    if not methods or not problems:
+        raise SettingsError("Give at least one method to compare, and at least one problem.")
     ready = {name: _bound(method, lm) for name, method in methods.items()}
     settings = settings_of(lm, task, problems, ready, chunk, seed)
 
@@ -287,16 +287,16 @@ def problems_fingerprint(problems: Sequence[Problem]) -> str:
 
 def weights_fingerprint(name: str) -> str | None:
     """The SHA-256 of the names and contents of a local or embedded model's weights; None for a model on the Hub."""
-    files = sorted(Path(embedded_folder(name) or name).expanduser().glob("*.safetensors"))
-    if not files:
-        return None
-    digest = sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0")
-        with file.open("rb") as weights:
-            while block := weights.read(2**20):
-                digest.update(block)
-    return digest.hexdigest()
+    folder = Path(embedded_folder(name) or name).expanduser()
+    digest, found = sha256(), False
+    with files.explained("read the weights in", folder):
+        for file in sorted(folder.glob("*.safetensors")):
+            found = True
+            digest.update(file.name.encode() + b"\0")
+            with file.open("rb") as weights:
+                while block := weights.read(2**20):
+                    digest.update(block)
+    return digest.hexdigest() if found else None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from soar_dlm import checks
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Method, Summary, ratio, summary
 from soar_dlm.evals.measured import BASELINE, Measured, metric_of, records_of, together
-from soar_dlm.evals.replay import NEVER, Course, Outcome
+from soar_dlm.evals.replay import NEVER, UNSCORED, Course, Outcome
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
 from soar_dlm.search.deliberate import Deliberate
@@ -147,7 +147,7 @@ def _most_branches(records: Sequence[Record]) -> int:
 def accepts_among(records: Sequence[Record]) -> list[float]:
     """Values of ``accept`` to consider, lowest first: quantiles of the scores seen, and never."""
     courses = [record.course for record in records if record.course is not None]
-    scores = [stage.score for course in courses for stage in course.stages if isfinite(stage.score)]
+    scores = [stage.score for course in courses for stage in course.stages if stage.score != UNSCORED]
     found = np.quantile(scores, QUANTILES) if scores else np.empty(0)
     return sorted({NEVER, *(float(f"{score:.{DIGITS}g}") for score in found)})
 

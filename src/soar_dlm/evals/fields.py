@@ -1,9 +1,8 @@
-"""The fields of a JSON object that came from outside, each checked as it is read."""
+"""The fields of a JSON object from :func:`~soar_dlm.strict_json.read_json`, each checked as it is read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isfinite
 from typing import Any
 
 MOST = 2**53
@@ -29,10 +28,16 @@ class Fields:
         return self.content.get(name) is None
 
     def text(self, name: str) -> str:
-        return self._text(self._value(name), name)
+        value = self._value(name)
+        if not isinstance(value, str):
+            raise self._wrong(name, "text")
+        return value
 
     def texts(self, name: str) -> list[str]:
-        return [self._text(value, name) for value in self._list(name)]
+        values = self._list(name)
+        if not all(isinstance(value, str) for value in values):
+            raise self._wrong(name, "a list of texts")
+        return values
 
     def flag(self, name: str) -> bool:
         value = self._value(name)
@@ -61,7 +66,6 @@ class Fields:
     def items(self) -> Iterator[tuple[str, Fields]]:
         """The fields that are objects themselves, as all must be."""
         for name in self.content:
-            self._text(name, "a name")
             yield name, self.inside(name)
 
     def _value(self, name: str) -> Any:
@@ -75,18 +79,5 @@ class Fields:
             raise self._wrong(name, "a list")
         return value
 
-    def _text(self, value: Any, name: str) -> str:
-        if not isinstance(value, str) or any("\ud800" <= sign <= "\udfff" for sign in value):
-            raise self._wrong(name, "text")
-        return value
-
     def _wrong(self, name: str, wanted: str) -> Damaged:
         return Damaged(f"{self._within}{name} is not {wanted}")
-
-
-def plain(value: Any, levels: int = 20) -> bool:
-    """Whether a value has no number that is not finite and is not nested deeper than any setting is."""
-    if isinstance(value, float):
-        return isfinite(value)
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(plain(part, levels - 1) for part in parts)

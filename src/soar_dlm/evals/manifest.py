@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from soar_dlm import files
-from soar_dlm.errors import InputFileError
-from soar_dlm.evals.fields import Damaged, Fields, plain
+from soar_dlm.errors import InputFileError, told
+from soar_dlm.evals.fields import Damaged, Fields
+from soar_dlm.strict_json import read_json
+
+DEEPEST = 20
+"""The most objects and lists of a manifest inside one another: more than any setting has."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,10 @@ class Manifest:
             why = error.strerror if isinstance(error, OSError) else error
             raise InputFileError(f"There are no results in {path.parent}: {why}.") from error
         try:
-            return cls._checked(Fields(files.parsed_json(content)))
-        except ValueError as error:
+            return cls._checked(Fields(read_json(content, DEEPEST)))
+        except (Damaged, InputFileError) as error:
             raise InputFileError(
-                f"{path} is not the manifest of a run: {error}. Bring it back from a copy, or name another folder."
+                f"{path} is not the manifest of a run: {told(error)}. Restore it from a copy, or name another folder."
             ) from error
 
     @classmethod
@@ -87,8 +90,6 @@ def _check_settings(found: Fields) -> None:
         raise Damaged("order does not name every method once")
     for method in methods.values():
         _check_method(method)
-    if not plain(found.content):
-        raise Damaged("a number in it is not finite, or a setting nested too deeply")
     for name in ("revision", "weights_sha256"):  # later readers compare them
         found.content.setdefault(name, None)
 

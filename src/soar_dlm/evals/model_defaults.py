@@ -34,14 +34,15 @@ def _saved(
     folder: Path, weights: str | None, change: Callable[[DecodingDefaults], DecodingDefaults]
 ) -> DecodingDefaults:
     from soar_dlm.models.defaults import FILE, read_defaults, write_defaults
-    from soar_dlm.models.source import read_json
+    from soar_dlm.models.source import read_object
 
-    if not (folder / "config.json").exists():
-        raise InputFileError(f"{folder} is not the folder of a checkpoint: it has no config.json.")
+    with files.explained("read", folder):
+        if not (folder / "config.json").exists():
+            raise InputFileError(f"{folder} is not the folder of a checkpoint: it has no config.json.")
     if weights is not None and weights != weights_fingerprint(str(folder)):
         raise SettingsError(f"The weights in {folder} are not those of the sweep. Sweep that model, or name another.")
     with files.locked(folder):
-        content = read_json(folder / FILE) if (folder / FILE).exists() else None
+        content = read_object(folder / FILE) if (folder / FILE).exists() else None
         found = change(read_defaults(content, str(folder)))
         write_defaults(folder, found)
     return found

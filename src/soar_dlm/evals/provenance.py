@@ -15,7 +15,7 @@ CODE = "src"
 
 
 def machine() -> dict[str, Any]:
-    """The processor, the number of cores that can be used, the accelerator if there is one, and the system."""
+    """The processor, the number of its cores, the accelerator if there is one, and the system."""
     import torch
 
     try:

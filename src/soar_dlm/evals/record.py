@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from soar_dlm import files
+from soar_dlm.errors import InputFileError, told
 from soar_dlm.evals.fields import Damaged, Fields
 from soar_dlm.evals.replay import Course
+from soar_dlm.strict_json import json_line, read_json
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Record:
     course: Course | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; a course that there is not is left out."""
+        """Plain values; ``course`` is left out where there is none."""
         return {name: value for name, value in asdict(self).items() if name != "course" or value is not None}
 
     @property
     def line(self) -> str:
         """The record as a line, without its end."""
-        return json.dumps(self.to_json())
+        return json_line(self.to_json())
 
     @classmethod
     def of_line(cls, line: bytes) -> Record:
@@ -51,9 +51,9 @@ class Record:
         if not line.endswith(b"\n"):
             raise Damaged("its end is missing")
         try:
-            content = files.parsed_json(line)
-        except ValueError as error:
-            raise Damaged(f"it is not JSON: {error}") from error
+            content = read_json(line)
+        except InputFileError as error:
+            raise Damaged(told(error)) from error
         return cls.from_json(content)
 
     @classmethod

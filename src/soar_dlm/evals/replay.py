@@ -17,6 +17,9 @@ from soar_dlm.search.strategy import Strategy
 NEVER = 0.0
 """A value of ``accept`` that no text is above: scores are mean log probabilities."""
 
+UNSCORED = -inf
+"""The score of a text without tokens, which has nothing to verify; null in files."""
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -106,7 +109,10 @@ class Course:
                     if not stages or entry.verdict > stages[-1].score:
                         text = text_of(_text_tokens(trace, Place(record.step, place), first))
                         stages.append(Stage(entry.verdict, len(branches), now, text, judge(text)))
-        assert drafted is not None
+        if drafted is None:  # every text was empty
+            drafted = branches[0] if branches else costs[-1]
+            text = text_of(_text_tokens(trace, trace.places()[-1], first))
+            stages.append(Stage(UNSCORED, 0, drafted, text, judge(text)))
         return cls(drafted, tuple(stages), tuple(branches), costs[-1])
 
     @classmethod
@@ -120,9 +126,8 @@ class Course:
 
 
 def _stage(found: Fields) -> Stage:
-    score = found.content.get("score")
     return Stage(
-        score=-inf if score == -inf else found.number("score"),
+        score=UNSCORED if found.lacks("score") else found.number("score"),
         branches=found.whole("branches"),
         spent=_spent(found.inside("spent")),
         text=found.text("text"),

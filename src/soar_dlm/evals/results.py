@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from soar_dlm.evals.fields import Damaged
 from soar_dlm.evals.manifest import Manifest, Turn, turns
 from soar_dlm.evals.provenance import library, machine
 from soar_dlm.evals.record import Record
+from soar_dlm.strict_json import json_text, read_json
 
 __all__ = ["DAMAGED", "MANIFEST", "RESULTS", "Record", "Repair", "ResultFolder", "Results", "result_folders"]
 
@@ -63,7 +63,7 @@ class ResultFolder:
 
     1. The lines are those of the run's turns, in order. A run that is killed loses at most the turn it was in.
     2. An unfinished turn at the end is left out when the file is read, and cut off when the run resumes. Its last line
-       may be torn: without its end, or never written to the disk.
+       may be torn, that is, without its line feed.
     3. Any other line that is not the record that belongs there is refused by its number. A repair keeps all records
        that can be read, wherever they are, and moves the other lines to another file.
     """
@@ -83,7 +83,7 @@ class ResultFolder:
         if self._has(RESULTS):
             with files.explained("write", self.path / RESULTS):
                 os.truncate(self.path / RESULTS, found.size)
-        return replace(found, libraries=Manifest.read(self.path / MANIFEST).libraries)
+        return replace(found, libraries=manifest.libraries)
 
     def append(self, record: Record) -> None:
         files.append_line(self.path / RESULTS, record.line)
@@ -109,7 +109,7 @@ class ResultFolder:
         """Keep every record that can be read, move the other lines aside, and ``decode`` what is missing.
 
         Every turn up to the last that has a record becomes whole. The file is replaced in one move after each turn, so
-        that a repair that is killed goes on where it was.
+        that a repair that is killed resumes there.
         """
         manifest = self._manifest_for(settings)
         kept, bad = self._sorted_out(manifest)
@@ -130,7 +130,7 @@ class ResultFolder:
         return Repair(len(bad), decoded)
 
     def _sorted_out(self, manifest: Manifest) -> tuple[dict[tuple[str, int], bytes], list[bytes]]:
-        """The lines that are records of the run, by method and problem, and all others; of two for one the first."""
+        """The lines that are records of the run, by method and problem, and all others; the first of two counts."""
         kept: dict[tuple[str, int], bytes] = {}
         bad = []
         for line in self._lines():
@@ -154,7 +154,7 @@ class ResultFolder:
     def _whole_turn(self, turn: Turn, lines: Sequence[bytes], first: int) -> Iterator[Record]:
         """The records of a turn that starts at line ``first`` (from 0), as far as they are there."""
         for place, index in enumerate(range(turn.start, turn.stop), start=first):
-            if place == len(lines) or (place == len(lines) - 1 and _torn(lines[place])):
+            if place == len(lines) or not lines[place].endswith(b"\n"):
                 return
             try:
                 record = Record.of_line(lines[place])
@@ -171,6 +171,7 @@ class ResultFolder:
         return InputFileError(f"{self.path / RESULTS}, line {place + 1}, is damaged: {why}. {REPAIR}")
 
     def _lines(self) -> list[bytes]:
+        """The lines of the results with their line feeds, which only the last can lack."""
         if not self._has(RESULTS):
             return []
         with files.explained("read", self.path / RESULTS):
@@ -182,10 +183,15 @@ class ResultFolder:
         with files.explained("read", self.path / name):
             return os.path.lexists(self.path / name)
 
+    def _has_lines(self) -> bool:
+        """Whether there are any results; a run that was killed early may leave an empty file."""
+        with files.explained("read", self.path / RESULTS):
+            return self._has(RESULTS) and os.path.getsize(self.path / RESULTS) > 0
+
     def _manifest_for(self, settings: Mapping[str, Any]) -> Manifest:
         """The folder's manifest, made if it has no results yet; one of other settings is refused."""
         plain = _as_json(settings)
-        if not self._has(RESULTS):
+        if not self._has_lines():
             if self._has(MANIFEST):
                 Manifest.read(self.path / MANIFEST)  # a file of another kind is not overwritten
             self._write_manifest(Manifest(plain, machine(), [library()]))
@@ -211,14 +217,15 @@ class ResultFolder:
 
 
 def result_folders(paths: Sequence[Path]) -> list[Path]:
-    """The result folders among ``paths`` and inside them."""
-    found: list[Path] = []
+    """The result folders among ``paths`` and inside them, each once."""
+    found: dict[Path, Path] = {}
     for path in paths:
         with files.explained("read", path):
-            found += [file.parent for file in sorted(path.rglob(MANIFEST))]
+            for file in sorted(path.rglob(MANIFEST)):
+                found.setdefault(file.resolve(), file.parent)
     if not found:
         raise SettingsError(f"There are no results in {', '.join(map(str, paths))}; make some with 'soar eval'.")
-    return found
+    return list(found.values())
 
 
 def _begun(settings: Mapping[str, Any], kept: Mapping[tuple[str, int], bytes]) -> Iterator[Turn]:
@@ -231,17 +238,12 @@ def _begun(settings: Mapping[str, Any], kept: Mapping[tuple[str, int], bytes]) -
         yield turn
 
 
-def _torn(line: bytes) -> bool:
-    """Whether a last line is one that the disk did not get all of."""
-    return not line.endswith(b"\n") or not line.strip(b"\0\n")
-
-
 def _as_json(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as a manifest has them."""
     try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(settings), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise SettingsError(f"Settings of a run in a folder must be plain JSON values: {error}.") from error
+        found: dict[str, Any] = read_json(json_text(dict(settings)))
+    except InputFileError as error:
+        raise SettingsError(f"The settings of a run in a folder must be plain JSON values. {error}") from error
     return found
 
 

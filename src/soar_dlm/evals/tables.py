@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isfinite
 from typing import Any, Literal
 
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Summary, summary
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, Results
+from soar_dlm.strict_json import json_text, plain
 
 Judge = Literal["correct", "exact"]
 GREEDY = "Greedy"
@@ -192,6 +191,7 @@ def latex(table: Grid) -> str:
 
 
 def as_json(table: Grid) -> str:
+    """Every cell with its row and column; what could not be measured is null."""
     cells = [
         {
             **asdict(row),
@@ -203,13 +203,7 @@ def as_json(table: Grid) -> str:
         }
         for (row, column), cell in table.cells.items()
     ]
-    cells = [{name: _or_null(value) for name, value in cell.items()} for cell in cells]
-    return json.dumps({"model": table.model, "judge": table.judge, "cells": cells}, indent=2, allow_nan=False) + "\n"
-
-
-def _or_null(value: Any) -> Any:
-    """What could not be measured is null: JSON has no other numbers."""
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return json_text(plain({"model": table.model, "judge": table.judge, "cells": cells}))
 
 
 LATEX: dict[str, str | int | None] = {sign: f"\\{sign}" for sign in "_%&#${}"}

@@ -14,7 +14,7 @@ from soar_dlm.errors import CheckpointError, MissingExtra, SoarError, WeightsMis
 from soar_dlm.models.families import Family
 from soar_dlm.models.layouts import published_name
 from soar_dlm.models.probes import first_line
-from soar_dlm.models.source import Source, read_json
+from soar_dlm.models.source import Source, read_object
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
@@ -43,7 +43,7 @@ def find_adapter(source: Source) -> Adapter | None:
         )
     if source.find(WEIGHTS) is None:
         raise CheckpointError(f"The adapter {source.name!r} has no {WEIGHTS}; adapters are read from safetensors only.")
-    config = read_json(path)
+    config = read_object(path)
     base = config.get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise CheckpointError(f"{CONFIG} of {source.name!r} names no base model; set base_model_name_or_path in it.")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from soar_dlm import checks
 from soar_dlm.doors import guarded
-from soar_dlm.errors import CheckpointError, SettingsError
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
 from soar_dlm.files import write_json
-from soar_dlm.models.source import read_json
+from soar_dlm.models.source import read_object
 from soar_dlm.search.catalogue import make_strategy
 from soar_dlm.search.metrics import get_metric
+from soar_dlm.strict_json import json_text
 
 if TYPE_CHECKING:
     from soar_dlm.search.strategy import Strategy
@@ -98,10 +99,11 @@ def write_defaults(folder: str | Path, defaults: DecodingDefaults) -> None:
     Empty defaults remove the section. The file is replaced in one move.
     """
     path = Path(folder) / FILE
-    content = read_json(path) if path.exists() else {}
+    content = read_object(path) if path.exists() else {}
     content.pop(SECTION, None)
     section = {key: value for key, value in asdict(defaults).items() if value}
     try:
-        write_json(path, content | ({SECTION: section} if section else {}))
-    except TypeError as error:
-        raise SettingsError(f"Decoding defaults must be plain JSON values: {error}.") from error
+        json_text(section)
+    except InputFileError as error:
+        raise SettingsError(f"Decoding defaults must be plain JSON values. {error}") from error
+    write_json(path, content | ({SECTION: section} if section else {}), lenient=True)

@@ -291,7 +291,7 @@ def _tokenizer(source: Source, family: Family) -> Any:
 
 
 def _defaults(source: Source) -> DecodingDefaults | None:
-    content = source.read_json(FILE)
+    content = source.read_object(FILE)
     return read_defaults(content, repr(source.name)) if content is not None and SECTION in content else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,8 +13,9 @@ from typing import Any
 from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
-from soar_dlm.errors import LONGEST_SHOWN, CheckpointError, UnknownName, shown, told
+from soar_dlm.errors import LONGEST_SHOWN, CheckpointError, InputFileError, UnknownName, shown, told
 from soar_dlm.models.embedded import embedded_folder, embedded_names
+from soar_dlm.strict_json import read_json
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Source:
         path = cached_file(self.place, file, _raise_exceptions_for_missing_entries=False, **self.access)
         return None if path is None else Path(path)
 
-    def read_json(self, file: str) -> dict[str, Any] | None:
+    def read_object(self, file: str) -> dict[str, Any] | None:
         """The object in a JSON file; None if the checkpoint has no such file."""
         path = self.find(file)
-        return None if path is None else read_json(path)
+        return None if path is None else read_object(path)
 
     @property
     def commit(self) -> str | None:
@@ -55,10 +55,11 @@ class Source:
         return commit
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of a checkpoint."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_json(path.read_bytes(), lenient=True)
+    except (OSError, ValueError, InputFileError) as error:
         raise CheckpointError(f"{str(path)!r} cannot be read as JSON: {told(error)}.") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{str(path)!r} must hold one JSON object, {{...}}.")

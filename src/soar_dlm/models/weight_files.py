@@ -16,7 +16,7 @@ import torch
 from safetensors import safe_open
 
 from soar_dlm.errors import CheckpointError, WeightsMismatch, shown, told
-from soar_dlm.models.source import Source, read_json
+from soar_dlm.models.source import Source, read_object
 
 ONE_FILE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SLACK = 2**20
@@ -28,7 +28,7 @@ def check_index(source: Source) -> None:
     path = source.find(INDEX)
     if path is None:
         return
-    content = read_json(path)
+    content = read_object(path)
     names = content.get("weight_map")
     if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
         raise CheckpointError(f'{INDEX} of {source.name!r} must have a "weight_map" from weights to files.')

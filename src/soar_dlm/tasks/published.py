@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from soar_dlm import files
-from soar_dlm.errors import InputFileError, MissingExtra, SettingsError
+from soar_dlm.errors import InputFileError, MissingExtra, SettingsError, told
+from soar_dlm.strict_json import read_json
 from soar_dlm.tasks.fixed_sets import SIZE
 from soar_dlm.tasks.problem import Problem, Split
 from soar_dlm.tasks.task import Task
@@ -85,9 +85,9 @@ def read_rows(data_dir: Path | None, file: str, hub: str, subset: str, split: st
         if path.exists():
             try:
                 content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-                rows = [files.parsed_json(line) for line in content.split(b"\n") if line.strip()]
-            except (OSError, EOFError, ValueError, zlib.error) as error:
-                raise InputFileError(f"Cannot read {path}: {error}.") from error
+                rows = [read_json(line) for line in content.split(b"\n") if line.strip()]
+            except (OSError, EOFError, ValueError, zlib.error, InputFileError) as error:
+                raise InputFileError(f"Cannot read {path}: {told(error)}.") from error
             if not rows or not all(isinstance(row, dict) for row in rows):
                 raise InputFileError(f"{path} must have a JSON object on each line, and at least one. Get it again.")
             return rows

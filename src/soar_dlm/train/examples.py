@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 
 from soar_dlm import files
 from soar_dlm.errors import InputFileError
+from soar_dlm.strict_json import read_json
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.train.recipe import DataRecipe
 
@@ -78,9 +80,12 @@ def _order(count: int, number: int, seed: int) -> list[int]:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """The examples in a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it."""
+    """The examples in a JSON-lines file: {"prompt": ..., "answer": ...}, or {"text": ...} to learn all of it.
+
+    A byte-order mark at its start belongs to no line.
+    """
     with files.explained("read training data from", path):
-        lines = path.read_bytes().split(b"\n")
+        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     examples = [_parsed(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
     if not examples:
         raise InputFileError(f"{str(path)!r} holds no examples; it needs one JSON object per line.")
@@ -90,17 +95,13 @@ def read_examples(path: Path) -> list[Example]:
 def _parsed(line: bytes, path: Path, number: int) -> Example:
     wanted = f'{str(path)!r}, line {number}: each line must be {{"prompt": ..., "answer": ...}} or {{"text": ...}}'
     try:
-        entry: Any = files.parsed_json(line)
-    except ValueError as error:
-        raise InputFileError(f"{wanted}; this is not JSON: {error}.") from error
+        entry: Any = read_json(line)
+    except InputFileError as error:
+        raise InputFileError(f"{wanted}. {error}") from error
     if isinstance(entry, Mapping):
-        if _is_text(entry.get("prompt")) and _is_text(entry.get("answer")) and _is_text(entry.get("suffix", "")):
+        texts = entry.get("prompt"), entry.get("answer"), entry.get("suffix", "")
+        if all(isinstance(text, str) for text in texts):
             return Example(entry["prompt"], entry["answer"], suffix=entry.get("suffix", ""))
-        if _is_text(entry.get("text")) and not entry.keys() & {"prompt", "answer"}:
+        if isinstance(entry.get("text"), str) and not entry.keys() & {"prompt", "answer"}:
             return Example("", entry["text"])
     raise InputFileError(f"{wanted}, all of them strings.")
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is a string without halves of characters, which no tokenizer takes."""
-    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from tokenizers import Tokenizer
 from soar_dlm import files
 from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
 from soar_dlm.models.layouts import save_tokenizer, save_weights, saved_names
+from soar_dlm.strict_json import json_line, read_json
 from soar_dlm.train.recipe import Recipe
 
 FREE_TO_CHANGE = ("about", "license", "report")
@@ -70,8 +70,8 @@ class RunFolder:
         if content is None:
             return
         try:
-            before = files.parsed_json(content)
-        except ValueError:
+            before = read_json(content)
+        except InputFileError:
             before = None
         if not isinstance(before, dict):
             raise InputFileError(
@@ -157,7 +157,7 @@ class RunFolder:
             yield line.decode("utf-8", errors="replace"), _entry(line)
 
     def append_log(self, entry: Mapping[str, Any]) -> None:
-        files.append_line(self.log, json.dumps(entry))
+        files.append_line(self.log, json_line(entry))
 
     def write_checkpoint(self, recipe: Recipe, config: dict[str, Any], model: Any, tokenizer: Tokenizer) -> None:
         """Write config.json, model.safetensors and tokenizer files in the family's layout."""
@@ -171,8 +171,8 @@ class RunFolder:
 def _entry(line: bytes) -> dict[str, Any] | None:
     """The entry on a line of the log, if it is one."""
     try:
-        entry = files.parsed_json(line)
-    except ValueError:
+        entry = read_json(line)
+    except InputFileError:
         return None
     if not isinstance(entry, dict) or not _is_number(entry.get("step", 0)) or not _is_number(entry.get("loss", 0)):
         return None
