@@ -22,7 +22,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +79,18 @@ def targets() -> Iterator[dict[str, Any]]:
     inner.mkdir(parents=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inner], capture_output=True, check=False).returncode == 0
     victim = subprocess.Popen(["sleep", "1000"])
-    pair = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
-    with socket.create_server(("127.0.0.1", 0)) as server, pair[0] as named, pair[1] as abstract:
-        abstract.bind(f"\0soar-{os.getpid()}")
-        named.bind(str(folder / "socket"))
-        abstract.listen()
-        named.listen()
+    hidden = f"\0soar-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as sockets:
+        for kind, name in (
+            (socket.SOCK_STREAM, str(folder / "socket")),
+            (socket.SOCK_STREAM, hidden),
+            (socket.SOCK_DGRAM, str(folder / "mailbox")),
+            (socket.SOCK_DGRAM, f"{hidden}m"),
+        ):
+            one = sockets.enter_context(socket.socket(socket.AF_UNIX, kind))
+            one.bind(name)
+            if kind == socket.SOCK_STREAM:
+                one.listen()
         libc = ctypes.CDLL(None)
         shared, queue = libc.shmget(KEY, 4096, 0o1600), libc.msgget(KEY, 0o1600)
         paths = (*places.readable(), str(readable))
@@ -99,7 +105,8 @@ def targets() -> Iterator[dict[str, Any]]:
                 "SOAR": os.getpid(),
                 "PORT": server.getsockname()[1],
                 "SOCKET": str(folder / "socket"),
-                "ABSTRACT": f"\0soar-{os.getpid()}",
+                "MAILBOX": str(folder / "mailbox"),
+                "ABSTRACT": hidden,
                 "KEY": KEY,
             }
         finally:
