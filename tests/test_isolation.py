@@ -340,7 +340,9 @@ def test_unsafe_runs_what_cannot_be_isolated_and_nothing_else_does(monkeypatch: 
 def test_the_time_that_walls_take_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine, right programs ran out of time before they had started."""
     seconds = iter(range(1000))
-    monkeypatch.setattr(launch.time, "monotonic", lambda: next(seconds))  # a second passes at every look
+    monkeypatch.setattr(
+        "soar_dlm.tasks.sandbox.launch.time.monotonic", lambda: next(seconds)
+    )  # a second passes at every look
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as echo:
         said, _, late = launch.exchange(echo, framed(READY), 0.5)
         launch.end(echo)
