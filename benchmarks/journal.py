@@ -12,9 +12,9 @@ BUILD = Path(__file__).parents[1] / "build"
 
 
 class Journal:
-    """Results by name, kept in a file: one line each, which is on the disk before the run goes on.
+    """Results by name, kept in a file: one line each, which is on the disk before the run continues.
 
-    It ends with the run: whoever has all results calls :meth:`remove`.
+    When a run has all its results, it calls :meth:`remove`.
     """
 
     def __init__(self, path: Path, fresh: bool = False) -> None:

@@ -78,7 +78,7 @@ TORN = ("NUL bytes", "no end", "gone")
 
 def evaluation(problems: int) -> Trial:
     def command(folder: Path) -> list[str]:
-        measured = ("-s", "greedy,soar", "--chunk", "8", "-m", "mini-llada", "-t", TASK, "--limit", str(problems))
+        measured = ("-s", "greedy,soar", "--chunk", "4", "-m", "mini-llada", "-t", TASK, "--limit", str(problems))
         return [*SOAR, "eval", *measured, "-o", str(folder)]
 
     return Trial("eval", command, lambda folder: timeless(folder / TASK))
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--eval", type=int, default=KILLS["eval"], help="kills of soar eval")
     parser.add_argument("--train", type=int, default=KILLS["train"], help="kills of soar train")
     parser.add_argument("--lines", type=int, default=8, help="problems of the file whose lines are damaged; 0: none")
-    parser.add_argument("--problems", type=int, default=128, help="problems of the evaluation")
+    parser.add_argument("--problems", type=int, default=64, help="problems of the evaluation")
     parser.add_argument("--steps", type=int, default=400, help="steps of the training")
     parser.add_argument("--fresh", action="store_true", help="start anew after an interruption")
     given = parser.parse_args()

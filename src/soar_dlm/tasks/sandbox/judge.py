@@ -170,7 +170,7 @@ def by_cases(link: Link, program: str, name: str, arguments: list[list[Any]]) ->
 
 
 def by_tests(link: Link, program: str, given: str, tests: str, names: list[str]) -> tuple[str, list[Any]]:
-    """Whether the tests run to their end, and how many objects of the program they used that are no plain values.
+    """Whether the tests run to their end, and how many objects of the program they used that are not plain values.
 
     ``names`` are the program's; ``given`` is trusted code that the tests rely on.
     """

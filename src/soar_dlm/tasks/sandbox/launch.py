@@ -118,8 +118,9 @@ def heard(command: Sequence[str], request: bytes, folder: Path, limits: Limits) 
     reply, said, late = converse(command, request, folder, limits.wall_seconds)
     if reply.startswith(framed(READY)):
         return reply[len(framed(READY)) :], late
-    why = "it takes too long" if late else said.decode("utf-8", "replace").strip()[-500:] or "it ended at once"
-    raise not_started(why)
+    if late:
+        raise not_started(f"it took longer than {START} seconds")
+    raise not_started(said.decode("utf-8", "replace").strip()[-500:] or "it ended at once")
 
 
 def not_started(why: str) -> SettingsError:
@@ -192,7 +193,7 @@ def _sent(pipe: int, rest: memoryview) -> memoryview:
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process and whatever it started; what left its session ends with it all the same."""
+    """End a process and whatever it started; even what left its session ends with it."""
     try:
         os.killpg(child.pid, signal.SIGKILL)  # before it is waited for: its number is its own until then
     except (ProcessLookupError, PermissionError):
