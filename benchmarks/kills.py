@@ -72,7 +72,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 """What can become of a line that stays one line."""
 MORE_DAMAGES: dict[str, Callable[[bytes], bytes]] = {"twice": lambda line: line * 2, "gone": lambda line: b""}
-TORN = ("NUL bytes", "no end", "gone")
+TORN = ("NUL bytes", "nothing", "no end", "gone")
 """What happens to the last line of a run that is killed; there it is not damage."""
 
 
