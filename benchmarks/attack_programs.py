@@ -66,6 +66,13 @@ FILES = {
     "mount": "return checked(libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None)) == 0",
     "make a readable folder writable": "return checked(libc.mount(None, b'/usr', None, 0x1020, None)) == 0",
     "leave its root folder": "os.mkdir('in'); os.chroot('in'); return TEXT in open('../' * 40 + FILE).read()",
+    "change the flags of a file": """
+        import fcntl
+        fcntl.ioctl(os.open(MOUNTED + '/file', os.O_RDONLY), 0x40086602, (128).to_bytes(8, sys.byteorder))
+        return True""",
+    "list what is mounted": """
+        asked, found = (ctypes.c_uint64 * 3)(24, 2**64 - 1, 0), (ctypes.c_uint64 * 64)()
+        return call('listmount', asked, found, 64, 0) > 0""",
     "watch a folder": """
         place = checked(libc.inotify_init())
         return checked(libc.inotify_add_watch(place, FOLDER.encode(), 2)) > 0""",
@@ -130,6 +137,8 @@ NETWORK = {
     "a raw socket": "return bool(socket.socket(2, 3, 1))",
     "a packet socket": "return bool(socket.socket(17, 3, 3))",
     "a socket from a pair": "one, two = socket.socketpair(); one.connect(ABSTRACT); return True",
+    "send from a pair to a socket in a folder": "return socket.socketpair(1, 2)[0].sendto(b'x', MAILBOX) == 1",
+    "send from a pair to an abstract socket": "return socket.socketpair(1, 2)[0].sendto(b'x', ABSTRACT + 'm') == 1",
     "load a program into the kernel": "return call('bpf', 0, (ctypes.c_char * 72)(1), 72) >= 0",
 }
 SHARED = {

@@ -7,6 +7,9 @@ user, in each setting: with bubblewrap, with own namespaces, with Landlock alone
 container (its default profile bars namespaces; the sandbox finds out what is left). Prints a table of what each setting
 stops, then every attack that some setting does not stop. Attacks go against files and processes made for the purpose.
 A user needs an interpreter that others can read: name it, with its packages in PYTHONPATH.
+
+The exit code is 1 if an attack succeeds that is not known to, or an honest program fails. A run in which all settings
+are available also writes its table to ``docs/results/attacks.md``.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.attack_programs import FORGERIES, HONEST, KINDS, PRELUDE
+from benchmarks.pages import RESULTS, conditions, table, write
 from soar_dlm.tasks.execution import Asserts, Limits, run_cases, run_tests
 from soar_dlm.tasks.sandbox import bubblewrap, kernel, places, seccomp
 from soar_dlm.tasks.sandbox.launch import TRIES, Sandbox, current
@@ -41,6 +45,17 @@ TESTS = (
     Asserts("import math\nassert add(1, 2) == 3\nassert math.isclose(add(2, 2), 4)", ("add",)),
     Asserts("assert add(1, 2)\nassert not add(0, 0)\nassert add(1, 1) != 3", ("add",)),
 )
+KNOWN = ("files: learn that a file exists", "limits: many files")
+"""What only a root folder of its own keeps a program from."""
+ABOUT = """\
+Each number says how many attacks of a kind a setting stops; the last column, how many honest programs pass. "Docker"
+bars what Docker's default profile bars (namespaces, mounts, keys); the sandbox found out what is left.
+"""
+WITHOUT_ROOT = """\
+Without a root folder of its own a program can learn that a file exists, though not what is in it; only the size of each
+file it writes is limited, not their sum; and it cannot change the mode or the times of any file, its own included, so
+`shutil.copy` fails there and `shutil.copyfile` works.
+"""
 CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 """Those that Docker leaves to the superuser of a container."""
 
@@ -79,12 +94,18 @@ def targets() -> Iterator[dict[str, Any]]:
     inner.mkdir(parents=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inner], capture_output=True, check=False).returncode == 0
     victim = subprocess.Popen(["sleep", "1000"])
-    pair = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
-    with socket.create_server(("127.0.0.1", 0)) as server, pair[0] as named, pair[1] as abstract:
-        abstract.bind(f"\0soar-{os.getpid()}")
-        named.bind(str(folder / "socket"))
-        abstract.listen()
-        named.listen()
+    hidden = f"\0soar-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as sockets:
+        for kind, name in (
+            (socket.SOCK_STREAM, str(folder / "socket")),
+            (socket.SOCK_STREAM, hidden),
+            (socket.SOCK_DGRAM, str(folder / "mailbox")),
+            (socket.SOCK_DGRAM, f"{hidden}m"),
+        ):
+            one = sockets.enter_context(socket.socket(socket.AF_UNIX, kind))
+            one.bind(name)
+            if kind == socket.SOCK_STREAM:
+                one.listen()
         libc = ctypes.CDLL(None)
         shared, queue = libc.shmget(KEY, 4096, 0o1600), libc.msgget(KEY, 0o1600)
         paths = (*places.readable(), str(readable))
@@ -99,7 +120,8 @@ def targets() -> Iterator[dict[str, Any]]:
                 "SOAR": os.getpid(),
                 "PORT": server.getsockname()[1],
                 "SOCKET": str(folder / "socket"),
-                "ABSTRACT": f"\0soar-{os.getpid()}",
+                "MAILBOX": str(folder / "mailbox"),
+                "ABSTRACT": hidden,
                 "KEY": KEY,
             }
         finally:
@@ -189,27 +211,32 @@ def run_as(user: str, setting: str, python: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+def succeeded(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The attacks that succeed and the honest programs that fail, each with where."""
+    found: dict[str, list[str]] = {}
+    for (user, setting), one in results.items():
+        names = [name for name, escaped in one.get("done", {}).items() if escaped]
+        names += [f"HONEST {name}: {why}" for name, why in one.get("honest", {}).items() if why != "passed"]
+        for name in names:
+            found.setdefault(name, []).append(f"{user}, {setting}")
+    return found
+
+
 def report(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     kinds = [*KINDS, "verdicts"]
     counts = {kind: len(KINDS[kind]) if kind in KINDS else len(FORGERIES) for kind in kinds}
-    head = " | ".join(f"{kind} ({count})" for kind, count in counts.items())
-    lines = [f"{sum(counts.values())} attacks; stopped, by kind:", "", f"| as | setting | walls | {head} | honest |"]
-    lines.append("|" + "---|" * (4 + len(kinds)))
-    open_: dict[str, list[str]] = {}
+    head = ("as", "setting", "walls", *(f"{kind} ({count})" for kind, count in counts.items()), "honest")
+    rows: list[list[object]] = []
     for (user, setting), one in results.items():
         if "unavailable" in one:
-            lines.append(f"| {user} | {setting} | not available here |" + " |" * (1 + len(kinds)))
+            rows.append([user, setting, "not available here", *[""] * (len(head) - 3)])
             continue
         stopped = [sum(not one["done"][name] for name in one["done"] if name.startswith(f"{kind}:")) for kind in kinds]
         honest = f"{sum(why == 'passed' for why in one['honest'].values())} of {len(one['honest'])}"
-        cells = [user, setting, ", ".join(one["built"]), *map(str, stopped), honest]
-        lines.append(f"| {' | '.join(cells)} |")
-        for name in [name for name, escaped in one["done"].items() if escaped]:
-            open_.setdefault(name, []).append(f"{user}, {setting}")
-        for name in [f"HONEST {name}: {why}" for name, why in one["honest"].items() if why != "passed"]:
-            open_.setdefault(name, []).append(f"{user}, {setting}")
-    lines += ["", "Not stopped:", "", *(f"- {name} ({'; '.join(places_)})" for name, places_ in open_.items())]
-    return "\n".join(lines if open_ else [*lines, "- nothing"])
+        rows.append([user, setting, ", ".join(one["built"]), *stopped, honest])
+    escapes = [f"- {name} ({'; '.join(where)})" for name, where in succeeded(results).items()]
+    title = f"{sum(counts.values())} attacks; stopped, by kind:"
+    return "\n".join([title, "", table(head, rows), "", "Not stopped:", "", *(escapes or ["- nothing"])])
 
 
 def main() -> None:
@@ -223,7 +250,15 @@ def main() -> None:
         return
     users = {"root": sys.executable, "user": given.user_python} if os.getuid() == 0 else {"user": sys.executable}
     wanted = [(user, setting, python) for user, python in users.items() for setting in given.settings.split(",")]
-    print(report({(user, setting): run_as(user, setting, python) for user, setting, python in wanted}))
+    results = {(user, setting): run_as(user, setting, python) for user, setting, python in wanted}
+    found = report(results)
+    print(found)
+    if {setting for _, setting in results} == set(SETTINGS) and not any(
+        "unavailable" in one for one in results.values()
+    ):
+        about = f"`python -m benchmarks.attacks`. {conditions()} {ABOUT}\n{found}\n\n{WITHOUT_ROOT}"
+        write(RESULTS / "attacks.md", "Attacks on the sandbox", "What is stopped", about)
+    raise SystemExit(not set(succeeded(results)) <= set(KNOWN))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@
     python -m benchmarks.endurance calls --calls 10000     resident memory over generate, stream and infill
 
 ``kills`` runs a batch with bad lines and a trace to its end, then once more with SIGKILL at random moments, resuming
-each time, and compares the records and traces of the two. The moments are chosen so that about the given number of
-kills fit into one run, some of them before its first line. It fails if anything differs, is missing or is there twice.
+each time, and compares the records and traces of the two. It fails if anything differs, is missing or is there twice.
 
 ``calls`` makes the calls with ``mini-llada`` and ``mini-dreamon`` on small canvases, and prints the resident memory
 ten times on the way. It fails if the memory after the last call is more than ``--growth`` MB above that after the
 first tenth, when everything that is loaded once has been loaded.
+
+Each prints a table and, with at least the usual numbers, writes it to ``docs/results/endurance.md``.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import random
-import subprocess
+import os
 import sys
 import tempfile
 import time
@@ -27,14 +27,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks.killing import Trial, close, killed_again_and_again
+from benchmarks.pages import RESULTS, conditions, table, write
 from soar_dlm.strict_json import read_json
 
 BAD = [b'{"prompt": "\\ud800"}', b"[" * 5000, b'{"prompt": "\xff"}', b'{"prompt": "a", "x": ' + b"9" * 5000 + b"}"]
 """Lines that get error records."""
 
-KINDS = ("", "-trace")
-NOISE = 1e-5
-PAGE_MB = 4096 / 2**20
+OUTPUTS = ("out.jsonl", "trace.jsonl")
+KILLS, CALLS = 30, 10_000
+PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def write_prompts(path: Path, count: int) -> None:
@@ -44,61 +46,21 @@ def write_prompts(path: Path, count: int) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(prompts) + b"\r\n")
 
 
-def run(command: list[str], timeout: float | None = None) -> bool:
-    """Whether a command came to its end by itself; after ``timeout`` seconds it is killed."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        said = process.communicate(timeout=timeout)[1].decode()
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return False
-    if process.returncode != 1 or "prompts failed" not in said:
-        raise SystemExit(f"exit code {process.returncode}: {said}")
-    return True
+def batch(prompts: Path, model: str) -> Trial:
+    """A batch with a trace, which ends with exit code 1 because some of its lines are bad."""
 
+    def command(folder: Path) -> list[str]:
+        files = ("-o", str(folder / OUTPUTS[0]), "--trace", str(folder / OUTPUTS[1]), "--resume")
+        decoding = ("-m", model, "-n", "24", "--max-rows", "4")
+        return [sys.executable, "-m", "soar_dlm", "generate", *decoding, "-i", str(prompts), *files]
 
-def kills(wanted: int, prompts: int, model: str, seed: int) -> bool:
-    """Whether a batch that was killed and resumed is the same as one that was not."""
-    rng = random.Random(seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        source = folder / "in.jsonl"
-        write_prompts(source, prompts)
-        base = [sys.executable, "-m", "soar_dlm", "generate", "-m", model, "-n", "24", "--max-rows", "4"]
-
-        def command(kind: str) -> list[str]:
-            files = ["-o", str(folder / f"{kind}.jsonl"), "--trace", str(folder / f"{kind}-trace.jsonl")]
-            return [*base, "-i", str(source), *files, "--resume"]
-
-        took, idle = (seconds(command("whole")) for _ in range(2))
-        latest = idle + 2.2 * max(took - idle, 0) / wanted
-        print(f"uninterrupted: {prompts + len(BAD)} lines in {took:.0f} s, {idle:.0f} s when all is done", flush=True)
-        done = 0
-        target = folder / "killed.jsonl"
-        while done < wanted:
-            moment = rng.uniform(0.6 * idle, latest)
-            if run(command("killed"), moment):
-                print("finished before the kill; starting again")
-                target.unlink()
-                (folder / "killed-trace.jsonl").unlink()
-                continue
-            done += 1
-            found = target.read_bytes().count(b"\n") if target.exists() else 0
-            print(f"kill {done} after {moment:4.1f} s: {found} lines", flush=True)
-        run(command("killed"))
-        pairs = [(records(folder / f"whole{kind}.jsonl"), records(folder / f"killed{kind}.jsonl")) for kind in KINDS]
-        same = all(close(one, other) for one, other in pairs)
-        left = sorted(one.name for one in folder.iterdir() if one.suffix != ".jsonl")
-        verdict = "identical" if same else "DIFFERENT"
-        print(f"after {done} kills: {len(pairs[0][1])} records and traces {verdict}, left over: {left or 'nothing'}")
-    return same and not left
-
-
-def seconds(command: list[str]) -> float:
-    started = time.perf_counter()
-    run(command)
-    return time.perf_counter() - started
+    return Trial(
+        "generate",
+        command,
+        lambda folder: [records(folder / name) for name in OUTPUTS],
+        done=lambda code, said: code == 1 and "prompts failed" in said,
+        same=close,
+    )
 
 
 def records(path: Path) -> list[Any]:
@@ -106,19 +68,17 @@ def records(path: Path) -> list[Any]:
     return sorted((read_json(line) for line in path.read_bytes().splitlines()), key=lambda record: record["index"])
 
 
-def close(one: Any, other: Any) -> bool:
-    """Whether two values are the same, but for what a forward adds up in another order with other rows beside it."""
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= NOISE
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(close, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(close(value, other[name]) for name, value in one.items())
-    return bool(one == other)
+def kills(wanted: int, prompts: int, model: str, seed: int) -> tuple[str, bool]:
+    """The table, and whether a batch that was killed and resumed is the same as one that was not."""
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name) / "in.jsonl"
+        write_prompts(source, prompts)
+        row = killed_again_and_again(batch(source, model), wanted, Path(name), seed)
+    return table(list(row), [list(row.values())]), row["result"] == "identical"
 
 
-def calls(wanted: int, growth: float) -> bool:
-    """Whether memory stays flat over many calls."""
+def calls(wanted: int, growth: float) -> tuple[str, bool]:
+    """The table, and whether memory stays flat over many calls."""
     from soar_dlm.lm import load
 
     llada, dreamon = load("mini-llada", device="cpu"), load("mini-dreamon", device="cpu")
@@ -130,17 +90,19 @@ def calls(wanted: int, growth: float) -> bool:
         lambda number: list(dreamon.stream_infill(f"x = {{blank:3}}\ny = {number}\n", max_length=6)),
         lambda number: llada.generate([f"{number}", "a"], "deliberate", max_new_tokens=4, trace=False),
     ]
-    used: list[float] = []
+    rows: list[tuple[int, float, float]] = []
     started = time.perf_counter()
-    for number in range(wanted):
+    for number in range(1, wanted + 1):
         ways[number % len(ways)](number)
-        if (number + 1) % max(wanted // 10, 1) == 0:
+        if number % max(wanted // 10, 1) == 0:
             gc.collect()
-            used.append(resident_mb())
-            print(f"{number + 1:6} calls, {time.perf_counter() - started:5.0f} s: {used[-1]:7.1f} MB", flush=True)
-    grown = used[-1] - used[0]
-    print(f"after {wanted} calls: {grown:+.1f} MB since the first tenth, {'flat' if grown <= growth else 'GROWING'}")
-    return grown <= growth
+            rows.append((number, time.perf_counter() - started, resident_mb()))
+            print("{} calls, {:.0f} s: {:.1f} MB".format(*rows[-1]), flush=True)
+    grown = rows[-1][2] - rows[0][2]
+    found = table(
+        ("calls", "seconds", "MB"), [(f"{done:,}", f"{took:.0f}", f"{used:.1f}") for done, took, used in rows]
+    )
+    return f"{found}\n\nSince the first tenth: {grown:+.1f} MB.", grown <= growth
 
 
 def resident_mb() -> float:
@@ -151,18 +113,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True)
     killing = kinds.add_parser("kills")
-    killing.add_argument("--kills", type=int, default=30)
+    killing.add_argument("--kills", type=int, default=KILLS)
     killing.add_argument("--prompts", type=int, default=600)
     killing.add_argument("--model", default="mini-llada")
     killing.add_argument("--seed", type=int, default=0)
     calling = kinds.add_parser("calls")
-    calling.add_argument("--calls", type=int, default=10_000)
+    calling.add_argument("--calls", type=int, default=CALLS)
     calling.add_argument("--growth", type=float, default=5.0, help="MB that memory may grow after the first tenth")
     given = parser.parse_args()
     if given.kind == "kills":
-        passed = kills(given.kills, given.prompts, given.model, given.seed)
+        found, passed = kills(given.kills, given.prompts, given.model, given.seed)
+        section, usual = "soar generate, killed and resumed", given.kills >= KILLS
     else:
-        passed = calls(given.calls, given.growth)
+        found, passed = calls(given.calls, given.growth)
+        section, usual = "Memory over many calls", given.calls >= CALLS
+    print(found)
+    if usual:
+        about = f"`python -m benchmarks.endurance {given.kind}`. {conditions()}"
+        write(RESULTS / "endurance.md", "Endurance", section, f"{about}\n\n{found}")
     raise SystemExit(not passed)
 
 

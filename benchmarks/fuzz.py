@@ -1,266 +1,92 @@
 """Is every mistake answered by a sentence? Malformed calls, files and commands, each with the same three questions.
 
-    python -m benchmarks.fuzz                                    50,000 calls
-    python -m benchmarks.fuzz --parts api loading --calls 2000   some parts, so many calls of each
-    python -m benchmarks.fuzz --first 40                         continue where a run with as many chunks ended
+    python -m benchmarks.fuzz                                    all parts, more than 50,000 calls
+    python -m benchmarks.fuzz --parts api loading --calls 2000   some parts, with as many calls of each
+    python -m benchmarks.fuzz --first 1000                       other calls: chunks from this number on
 
-1. Nothing but a SoarError may come out. 2. No stack trace may be shown. 3. No call may take longer than 5 seconds.
+1. Nothing but a SoarError may come out. 2. No stack trace may be shown. 3. No call may hang: take over 5 seconds of
+the processor's time, or stand still for 20.
 
 Calls come in chunks. Half of them are made by hypothesis, half by damaging something valid at random; the number of the
-chunk is the seed of both. Calls run in processes that are watched from here and replaced when one hangs. A hang is 5
-seconds of the processor's time, or 20 of waiting, so that a busy machine makes none.
+chunk is the seed of both. They run in processes that are watched from here and replaced when one hangs. After an
+interruption the same command continues where it was. The exit code is 1 if anything was found. A run of all
+parts also writes its table to ``docs/results/fuzz.md``.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
-import shutil
 import signal
 import sys
-import tempfile
-import time
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from multiprocessing.connection import wait
+
+from benchmarks.journal import BUILD, Journal
+from benchmarks.malformed.tally import Tally, shown
+from benchmarks.malformed.worker import Chunk, Worker, quiet
+from benchmarks.pages import RESULTS, conditions, write
 
 PARTS = {
+    "processes": 40,
     "api": 16_000,
     "templates": 1_000,
     "loading": 8_000,
     "command": 8_000,
-    "processes": 40,
     "lines": 5_000,
     "presets": 5_000,
     "recipes": 4_000,
     "results": 4_000,
 }
 """The parts, and how many calls of each a full run makes."""
-CHUNK = 50
-SLOW, STUCK = 5.0, 20.0
-PROCESSES = "processes"
-"""A part whose calls are processes of their own, which take longer to start than a call may take."""
+SIZE = 50
+"""Calls of a chunk."""
+LOOK = 0.25
+"""Seconds between looks at workers that say nothing."""
 
 
-@dataclass
-class Tally:
-    """What came of the calls of one part; ``unforeseen`` are those that only the last check at a door refused."""
-
-    calls: int = 0
-    refused: int = 0
-    unforeseen: dict[str, str] = field(default_factory=dict)
-    others: dict[str, str] = field(default_factory=dict)
-    other_calls: int = 0
-    hangs: list[str] = field(default_factory=list)
-
-    @property
-    def accepted(self) -> int:
-        return self.calls - self.refused - self.other_calls - len(self.hangs)
-
-    def add(self, verdict: str, what: str, label: str) -> None:
-        self.calls += 1
-        if verdict == "refused":
-            self.refused += 1
-        elif verdict == "unforeseen":
-            self.refused += 1
-            _keep_shortest(self.unforeseen, what, label)
-        elif verdict == "other":
-            self.other_calls += 1
-            _keep_shortest(self.others, what, label)
-        elif verdict == "hang":
-            self.hangs.append(label)
+def chunks_of(part: str, calls: int, first: int) -> list[Chunk]:
+    sizes = [SIZE] * (calls // SIZE) + [calls % SIZE] * (calls % SIZE > 0)
+    return [Chunk(part, number, size) for number, size in enumerate(sizes, start=first)]
 
 
-def _keep_shortest(examples: dict[str, str], what: str, label: str) -> None:
-    if what not in examples or len(label) < len(examples[what]):
-        examples[what] = label
-
-
-def judged(run: Callable[[], object]) -> tuple[str, str]:
-    """What came of a call: accepted, refused, unforeseen or other, and the error in the last two cases."""
-    from soar_dlm.errors import SoarError, UnexpectedError
-
+def run(chunks: Iterable[Chunk], workers: int, finished: Callable[[Chunk, Tally], None]) -> None:
+    """Run all chunks, some at a time; ``finished`` is told of each."""
+    waiting, crew = deque(chunks), list[Worker]()
     try:
-        run()
-    except UnexpectedError as error:
-        return "unforeseen", where(error.__cause__ or error)
-    except SoarError:
-        return "refused", ""
-    except BaseException as error:  # the question is whether there is any
-        return "other", where(error)
-    return "accepted", ""
-
-
-def where(error: BaseException) -> str:
-    """The kind of an error and the last line of the library it passed, so that equal ones count as one."""
-    place, trace = "", error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if "soar_dlm" in file and not file.endswith("doors.py"):
-            place = f" in {Path(file).name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    told = str(error)[:160] if type(error).__name__ == "NotSoar" else ""
-    return f"{type(error).__name__}{place} {told}".strip()
-
-
-def run_chunk(part: str, number: int, size: int, room: Any, say: Callable[[tuple[Any, ...]], None]) -> None:
-    """All calls of a chunk: odd ones by hypothesis, even ones by a generator of random numbers."""
-    from hypothesis import HealthCheck, given, seed, settings
-    from hypothesis import strategies as st
-
-    from benchmarks.malformed.chooser import Chooser, Drawn, Seeded
-
-    make = maker(part)
-
-    def one(choose: Chooser) -> None:
-        case = make(choose, room)
-        say(("start", case.label))
-        say(("end", *judged(case.run), case.label))
-
-    if number % 2 == 0:
-        for place in range(size):
-            one(Seeded(f"{part}:{number}:{place}"))
-        return
-
-    @seed(number)
-    @settings(max_examples=size, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.data())
-    def many(data: Any) -> None:
-        one(Drawn(data))
-
-    many()
-
-
-def maker(part: str) -> Callable[[Any, Any], Any]:
-    from benchmarks.malformed import calls, commands, files
-
-    return {
-        "api": calls.api,
-        "templates": calls.templates,
-        "loading": files.loading,
-        "command": commands.commands,
-        "processes": commands.processes,
-        "lines": files.lines,
-        "presets": files.presets,
-        "recipes": files.recipes,
-        "results": files.results,
-    }[part]
-
-
-def quiet() -> None:
-    """Offline, on one core, without bars and warnings."""
-    os.environ.update(HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1", NO_COLOR="1", TQDM_DISABLE="1")
-    warnings.simplefilter("ignore")
-
-
-def work(orders: Connection, folder: str) -> None:
-    """A worker: runs the chunks that it is sent, and says what it does."""
-    quiet()
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    import torch
-
-    from benchmarks.malformed.room import Room
-
-    torch.set_num_threads(1)
-    room = Room(Path(folder))
-    orders.send(("ready",))
-    while True:
-        part, number, size = orders.recv()
-        run_chunk(part, number, size, room, orders.send)
-        orders.send(("done",))
-
-
-class Worker:
-    """A process that runs chunks, and the watch over it."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._folder = tempfile.mkdtemp(prefix="soar-fuzz-")
-        self._orders, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, self._folder), daemon=False)
-        self._process.start()
-        theirs.close()
-        assert self._orders.recv() == ("ready",)
-
-    def run(self, part: str, number: int, size: int, tally: Tally) -> bool:
-        """Run a chunk; False if the worker had to be killed."""
-        self._orders.send((part, number, size))
-        label, began, spent = "", time.monotonic(), self._seconds()
-        while True:
-            if not self._orders.poll(0.25):
-                waited, worked = time.monotonic() - began, self._seconds() - spent
-                if waited > STUCK * (6 if part == PROCESSES else 1) or worked > SLOW:
-                    tally.add("hang", "", label or f"making a case of chunk {number}")
-                    self.stop()
-                    return False
-                continue
-            try:
-                message = self._orders.recv()
-            except EOFError:
-                tally.add("other", f"the process died with {self._process.exitcode}", label)
-                self.stop()
-                return False
-            began, spent = time.monotonic(), self._seconds()
-            if message[0] == "done":
-                return True
-            if message[0] == "start":
-                label = message[1]
-            else:
-                tally.add(*message[1:])
-
-    def _seconds(self) -> float:
-        """The processor's time that the worker has used."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def fuzz(part: str, calls: int, first: int = 0) -> Tally:
-    """So many calls of a part, from this chunk on; fewer if it is interrupted."""
-    tally, number, worker = Tally(), first, Worker()
-    try:
-        while tally.calls < calls:
-            if not worker.run(part, number, min(CHUNK, calls - tally.calls), tally):
-                worker = Worker()
-            number += 1
-    except KeyboardInterrupt:
-        print(f"{part}: interrupted; --parts {part} --first {number} continues", file=sys.stderr)
+        while waiting or any(worker.chunk for worker in crew):
+            crew = [worker for worker in crew if worker.alive]
+            crew += [Worker() for _ in range(min(workers, len(waiting)) - len(crew))]
+            for worker in crew:
+                if worker.chunk is None and waiting:
+                    worker.begin(waiting.popleft())
+            busy = [worker for worker in crew if worker.chunk]
+            wait([worker.messages for worker in busy], LOOK)
+            for worker in busy:
+                chunk, tally = worker.chunk, worker.listen()
+                if chunk is not None and tally is not None:
+                    finished(chunk, tally)
     finally:
-        worker.stop()
-    return tally
+        for worker in crew:
+            worker.stop()
 
 
-def shown(tallies: dict[str, Tally]) -> str:
-    """The table, and the smallest example of everything that must not be."""
-    lines = ["| part | calls | refused | places left to the last check | accepted | other exceptions | hangs |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for part, tally in tallies.items():
-        numbers = (
-            tally.calls,
-            tally.refused,
-            len(tally.unforeseen),
-            tally.accepted,
-            tally.other_calls,
-            len(tally.hangs),
-        )
-        lines.append(f"| {part} | {' | '.join(f'{number:,}' for number in numbers)} |")
-    for part, tally in tallies.items():
-        found = [("unforeseen", what, label) for what, label in tally.unforeseen.items()]
-        found += [("OTHER", what, label) for what, label in tally.others.items()]
-        found += [("HANG", "", label) for label in tally.hangs]
-        lines += [f"{part}: {kind} {what}: {label[:400]!r}" for kind, what, label in found]
-    return "\n".join(lines)
+def fuzz(chunks: Sequence[Chunk], workers: int, journal: Journal) -> dict[str, Tally]:
+    """The tallies of all parts; chunks that the journal knows are not run again."""
+
+    def finished(chunk: Chunk, tally: Tally) -> None:
+        journal.put(str(chunk), asdict(tally))
+        own = [one for one in chunks if one.part == chunk.part]
+        done = sum(str(one) in journal.known for one in own)
+        if done == len(own) or done % 10 == 0:
+            print(f"{chunk.part}: {done} of {len(own)} chunks", file=sys.stderr, flush=True)
+
+    run([chunk for chunk in chunks if str(chunk) not in journal.known], workers, finished)
+    tallies = {chunk.part: Tally() for chunk in chunks}
+    for chunk in chunks:
+        tallies[chunk.part].include(Tally(**journal.known[str(chunk)]))
+    return tallies
 
 
 def main() -> None:
@@ -268,16 +94,25 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--calls", type=int, help="calls of each part; default: as many as make 50,000 in all")
     parser.add_argument("--first", type=int, default=0, help="the number of the first chunk, which seeds it")
+    parser.add_argument("--workers", type=int, default=2, help="processes that make calls at the same time")
+    parser.add_argument("--fresh", action="store_true", help="start anew after an interruption")
     given = parser.parse_args()
     quiet()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    tallies: dict[str, Tally] = {}
-    for part in given.parts:
-        began = time.monotonic()
-        tallies[part] = fuzz(part, given.calls or PARTS[part], given.first)
-        print(f"{part}: {tallies[part].calls} calls in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    print(shown(tallies))
-    raise SystemExit(any(tally.others or tally.hangs for tally in tallies.values()))
+    chunks = [chunk for part in given.parts for chunk in chunks_of(part, given.calls or PARTS[part], given.first)]
+    journal = Journal(BUILD / "fuzz.jsonl", given.fresh)
+    try:
+        tallies = fuzz(chunks, given.workers, journal)
+    except KeyboardInterrupt:
+        raise SystemExit("fuzz: interrupted; the same command continues") from None
+    journal.remove()
+    found = shown(tallies)
+    print(found)
+    calls = sum(tally.calls for tally in tallies.values())
+    if set(given.parts) == set(PARTS) and given.calls is None:
+        about = f"`python -m benchmarks.fuzz`: {calls:,} malformed calls, files and commands. {conditions()}"
+        write(RESULTS / "fuzz.md", "Mistakes answered by a sentence", "Malformed calls", f"{about}\n\n{found}")
+    raise SystemExit(not all(tally.clean for tally in tallies.values()))
 
 
 if __name__ == "__main__":

@@ -1,32 +1,42 @@
-"""Is a run that is killed at any moment, and started again, the same as one that is not?
+"""Is a run that is killed at any moment, and started again, the same as one that is not? Is a damaged file mended?
 
-    python -m benchmarks.kills                              100 kills of soar eval, 30 of soar train
+    python -m benchmarks.kills                              100 kills of soar eval, 30 of soar train, damaged lines
     python -m benchmarks.kills --eval 20 --train 6          fewer
 
 Runs each command to its end, then once more with SIGKILL at random moments, resuming each time, and compares what the
-two have written: result lines except for their times, or weights and log. The moments are chosen so that about the
-given number of kills fit into one run, some of them before its first line. At last, two evaluations of one folder are
-started together: the file must be that of a single one.
+two have written: result lines except for their times, or weights and log. Then two runs are started together on one
+folder: the file must be that of a single one. At last, a file of results gets every kind of damage in every line: each
+must be refused by its number, and ``--repair`` must restore the file.
+
+After an interruption the same command continues with the next part. The exit code is 1 if anything differs. A run with
+at least the usual numbers also writes its table to ``docs/results/kills.md``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import subprocess
+import shutil
 import sys
 import tempfile
-import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.journal import BUILD, Journal
+from benchmarks.killing import Trial, close, killed_again_and_again, together
+from benchmarks.pages import RESULTS as PAGES
+from benchmarks.pages import conditions, table, write
+from soar_dlm.errors import InputFileError
 from soar_dlm.evals.results import RESULTS
 
-SOAR = [sys.executable, "-m", "soar_dlm.cli.main"]
+SOAR = (sys.executable, "-m", "soar_dlm")
 TASK = "mini-gsm"
+KILLS = {"eval": 100, "train": 30}
+ROUND = 50
+"""The most kills of a part, which starts from nothing after an interruption."""
 RECIPE = """\
 name = "kills"
 [model]
@@ -49,28 +59,34 @@ validate = 40
 problems = 4
 save = 10
 """
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A ``command`` that writes to the folder named after it; ``content`` is what a run must have written there.
-
-    With the options ``idle`` it only does what comes before the work.
-    """
-
-    name: str
-    command: list[str]
-    content: Callable[[Path], Any]
-    idle: tuple[str, ...] = ()
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "half of it": lambda line: line[: len(line) // 2] + b"\n",
+    "not UTF-8": lambda line: line.replace(b'"text": "', b'"text": "\xff'),
+    "NUL bytes": lambda line: bytes(len(line) - 1) + b"\n",
+    "a wrong type": lambda line: line.replace(b'"correct": ', b'"correct": "yes", "was": '),
+    "an unknown method": lambda line: line.replace(b'"method": "', b'"method": "no '),
+    "nothing": lambda line: b"\n",
+    "too deep": lambda line: b"[" * 100_000 + b"\n",
+    "a number too long": lambda line: b"9" * 5000 + b"\n",
+    "no end": lambda line: line[:-1],
+}
+"""What can become of a line that stays one line."""
+MORE_DAMAGES: dict[str, Callable[[bytes], bytes]] = {"twice": lambda line: line * 2, "gone": lambda line: b""}
+TORN = ("no end", "gone")
+"""What happens to the last line of a run that is killed; there it is not damage."""
 
 
 def evaluation(problems: int) -> Trial:
-    def lines(folder: Path) -> list[Any]:
-        text = (folder / TASK / RESULTS).read_text()
-        return [{**json.loads(line), "seconds": None} for line in text.splitlines()]
+    def command(folder: Path) -> list[str]:
+        measured = ("-s", "greedy,soar", "--chunk", "4", "-m", "mini-llada", "-t", TASK, "--limit", str(problems))
+        return [*SOAR, "eval", *measured, "-o", str(folder)]
 
-    command = ["eval", "-s", "greedy,soar", "--chunk", "8", "-m", "mini-llada", "-t", TASK, "--limit", str(problems)]
-    return Trial("eval", [*SOAR, *command, "-o"], lines)
+    return Trial("eval", command, lambda folder: timeless(folder / TASK))
+
+
+def timeless(folder: Path) -> list[Any]:
+    """The lines of a folder of results, without their times."""
+    return [{**json.loads(line), "seconds": None} for line in (folder / RESULTS).read_text().splitlines()]
 
 
 def training(steps: int, recipe: Path) -> Trial:
@@ -79,84 +95,89 @@ def training(steps: int, recipe: Path) -> Trial:
     def trained(folder: Path) -> tuple[bytes, str]:
         return (folder / "model.safetensors").read_bytes(), (folder / "training" / "log.jsonl").read_text()
 
-    return Trial("train", [*SOAR, "train", str(recipe), "-o"], trained, ("--dry-run",))
-
-
-def seconds(command: list[str]) -> float:
-    """How long a command takes."""
-    started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - started
-
-
-def leftovers(folder: Path) -> list[str]:
-    return [file.name for file in folder.rglob(".*")]
-
-
-def killed_again_and_again(trial: Trial, kills: int, folder: Path, rng: random.Random) -> bool:
-    """Whether a run that is killed this often writes what an uninterrupted one does, and leaves nothing else."""
-    whole, killed = folder / "whole", folder / "killed"
-    took, idle = seconds([*trial.command, str(whole)]), seconds([*trial.command, str(whole), *trial.idle])
-    latest = idle + 2.2 * max(took - idle, 0) / kills
-    print(f"{trial.name}, uninterrupted: {took:.0f} s, {idle:.0f} s when all is done", flush=True)
-    done, finished = 0, 0
-    same = True
-    while done < kills:
-        moment = rng.uniform(0.6 * idle, latest)
-        run = subprocess.Popen([*trial.command, str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            run.wait(timeout=moment)
-        except subprocess.TimeoutExpired:
-            run.kill()
-            run.wait()
-            done += 1
-            sizes = sum(file.stat().st_size for file in killed.rglob("*") if file.is_file())
-            print(f"{trial.name}, kill {done} after {moment:4.1f} s: {sizes} bytes", flush=True)
-            continue
-        finished += 1  # before the kill: compared like the last one, and started anew
-        same = same and trial.content(killed) == trial.content(whole)
-        killed = folder / f"killed {finished}"
-    last = subprocess.run([*trial.command, str(killed)], check=False, capture_output=True, text=True)
-    if last.returncode and "nothing is left to train" not in last.stderr:
-        print(last.stderr)
-        return False
-    same = same and trial.content(killed) == trial.content(whole) and not leftovers(killed)
-    print(f"{trial.name}, {done} kills in {finished + 1} runs: {'identical' if same else 'DIFFERENT'}", flush=True)
-    return same
-
-
-def together(trial: Trial, folder: Path) -> bool:
-    """Whether two runs that start at the same time on one folder leave what one would."""
-    command = [*trial.command, str(folder / "both")]
-    runs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [run.communicate()[1] for run in runs]
-    codes = sorted(run.returncode for run in runs)
-    refused = [text.strip().splitlines()[-1] for text, run in zip(told, runs, strict=True) if run.returncode]
-    same = codes[0] == 0 and trial.content(folder / "both") == trial.content(folder / "whole")
-    print(
-        f"{trial.name}, two at once: exit codes {codes}, {'identical' if same else 'DIFFERENT'}; {refused}", flush=True
+    return Trial(
+        "train",
+        lambda folder: [*SOAR, "train", str(recipe), "-o", str(folder)],
+        trained,
+        idle=("--dry-run",),
+        done=lambda code, said: code == 0 or "nothing is left to train" in said,
     )
-    return same
+
+
+def damaged_lines(folder: Path, problems: int) -> dict[str, Any]:
+    """A row of the table: whether every damage to every line is refused by its number, and mended by a repair."""
+    from soar_dlm import load
+    from soar_dlm.evals.comparison import Method, compare
+    from soar_dlm.search.catalogue import make_strategy
+    from soar_dlm.tasks.catalogue import make_task
+
+    lm, task = load("random-llada", device="cpu"), make_task("mini-sums")
+    methods = {name: Method(make_strategy(name), 4) for name in ("greedy", "soar")}
+
+    def again(place: Path, **options: Any) -> None:
+        compare(lm, task, task.distinct("test", problems), methods, chunk=3, folder=place, **options)
+
+    whole, copy = folder / "whole", folder / "copy"
+    again(whole)
+    lines = (whole / RESULTS).read_bytes().splitlines(keepends=True)
+    damages, last, wrong = DAMAGES | MORE_DAMAGES, len(lines) - 1, []
+    tried = [(place, kind) for place in range(len(lines)) for kind in damages if place < last or kind not in TORN]
+    for place, kind in tried:
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(whole, copy)
+        (copy / RESULTS).write_bytes(b"".join([*lines[:place], damages[kind](lines[place]), *lines[place + 1 :]]))
+        found = place + 1 + (kind == "twice")
+        try:
+            again(copy)
+            refused = False
+        except InputFileError as error:
+            refused = f"line {found}, is damaged" in str(error)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again(copy, repair=True)
+        if not refused or not close(timeless(copy), timeless(whole)):
+            wrong.append(f"line {place + 1}: {kind}")
+    print(f"damaged lines: {len(tried)} tried, wrong: {wrong or 'none'}", flush=True)
+    result = "DIFFERENT" if wrong else "refused by number, then repaired"
+    return {"what": f"a damaged line, each of {len(lines)}", "times": len(tried), "runs": len(tried), "result": result}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--eval", type=int, default=100, help="kills of soar eval")
-    parser.add_argument("--train", type=int, default=30, help="kills of soar train")
-    parser.add_argument("--problems", type=int, default=128, help="problems of the evaluation")
+    parser.add_argument("--eval", type=int, default=KILLS["eval"], help="kills of soar eval")
+    parser.add_argument("--train", type=int, default=KILLS["train"], help="kills of soar train")
+    parser.add_argument("--lines", type=int, default=8, help="problems of the file whose lines are damaged; 0: none")
+    parser.add_argument("--problems", type=int, default=64, help="problems of the evaluation")
     parser.add_argument("--steps", type=int, default=400, help="steps of the training")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fresh", action="store_true", help="start anew after an interruption")
     given = parser.parse_args()
-    rng = random.Random(given.seed)
+    journal = Journal(BUILD / "kills.jsonl", given.fresh)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        trials = [(evaluation(given.problems), given.eval), (training(given.steps, folder / "r.toml"), given.train)]
-        verdicts = []
+        parts: dict[str, Callable[[], dict[str, Any]]] = {}
+        trials = (evaluation(given.problems), given.eval), (training(given.steps, folder / "recipe.toml"), given.train)
         for trial, kills in trials:
+            place = folder / trial.name
+            for seed, first in enumerate(range(0, kills, ROUND)):
+                count = min(ROUND, kills - first)
+                parts[f"{trial.name}, {count} from {first}"] = partial(
+                    killed_again_and_again, trial, count, place, seed
+                )
             if kills:
-                verdicts.append(killed_again_and_again(trial, kills, folder / trial.name, rng))
-                verdicts.append(together(trial, folder / trial.name))
-    raise SystemExit(not all(verdicts))
+                parts[f"{trial.name}, twice"] = partial(together, trial, place)
+        if given.lines:
+            parts[f"lines of {given.lines} problems"] = partial(damaged_lines, folder / "lines", given.lines)
+        for part, make in parts.items():
+            if part not in journal.known:
+                journal.put(part, make())
+    rows = [journal.known[part] for part in parts]
+    journal.remove()
+    found = table(("what", "times", "runs", "result"), [list(row.values()) for row in rows])
+    print(found)
+    if given.eval >= KILLS["eval"] and given.train >= KILLS["train"] and given.lines:
+        about = f"`python -m benchmarks.kills`. {conditions()}"
+        write(PAGES / "kills.md", "Runs that are killed", "soar eval and soar train", f"{about}\n\n{found}")
+    raise SystemExit(any(row["result"] == "DIFFERENT" for row in rows))
 
 
 if __name__ == "__main__":

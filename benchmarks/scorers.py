@@ -2,10 +2,10 @@
 
     python -m benchmarks.scorers --data-dir DATA
 
-All reference answers must be judged right and all wrong answers wrong. "Not plain" names the problems whose tests use
-objects of the program that cannot cross to the judge as plain values; they cross by reference. The judge of GSM8K must
-agree with that of lm-evaluation-harness on texts of many shapes, the judge of HumanEval with code_eval, which the
-harness fetches from the Hub, where that is possible.
+All reference answers must be judged right and all wrong answers wrong, or the exit code is 1. "Not plain" names the
+problems whose tests use objects of the program that cannot cross to the judge as plain values; they cross by reference.
+The judge of GSM8K must agree with that of lm-evaluation-harness on texts of many shapes, the judge of HumanEval with
+code_eval, which the harness fetches from the Hub, where that is possible.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="folder with the benchmarks' files; else the Hub")
     parser.add_argument("--tasks", default=",".join(TASKS))
     given = parser.parse_args()
+    misjudged = 0
     try:
         print(
             "| benchmark | problems | reference answers right | wrong answers right | not plain | seconds |\n"
@@ -127,12 +128,14 @@ def main() -> None:
             right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
             wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
             seconds = time.perf_counter() - started
+            misjudged += len(problems) - right + wrong
             cells = (name, len(problems), right, wrong, references(task, problems), f"{seconds:.0f}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)
         print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', given.data_dir).problems('test')))}")
         print(f"HumanEval: {code_agreement(list(make_task('humaneval', given.data_dir).problems('test')))}")
     except SoarError as error:
         raise SystemExit(f"scorers: {error}") from error
+    raise SystemExit(misjudged > 0)
 
 
 if __name__ == "__main__":

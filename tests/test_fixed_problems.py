@@ -11,6 +11,7 @@ from math import comb
 
 import pytest
 
+from soar_dlm.errors import SettingsError, SoarError
 from soar_dlm.evals.statistics import rank_correlation
 from soar_dlm.lm import load
 from soar_dlm.tasks.catalogue import make_task
@@ -118,3 +119,16 @@ def test_any_first_problems_are_a_fair_sample(name: str, split: Split) -> None:
         places = [float(problem.kind == kind) for problem in problems]
         trend = rank_correlation(places, list(range(1000)))
         assert trend is None or abs(trend) < 3 / 1000**0.5, f"{kind} are not spread evenly"
+
+
+def test_what_no_task_has_is_refused_instead_of_being_looked_for_without_end() -> None:
+    task = MiniSums()
+    with pytest.raises(SoarError, match="test"):
+        task.distinct("tests")  # type: ignore[arg-type]
+    with pytest.raises(SoarError, match="train"):
+        next(task.problems("trian"))  # type: ignore[arg-type]
+    for count in (-1, 2.5, 10**9):
+        with pytest.raises(SettingsError, match="count"):
+            task.distinct("test", count)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="data_dir"):
+        make_task("gsm8k", 5)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from soar_dlm.errors import SettingsError
 from soar_dlm.tasks.execution import Limits, missing_walls, run_cases
 from soar_dlm.tasks.sandbox import bubblewrap, consent, control_group, launch, places, seccomp, selftest
+from soar_dlm.tasks.sandbox.frames import READY, framed
 from soar_dlm.tasks.sandbox.launch import TRIES, Sandbox, current
 from soar_dlm.tasks.sandbox.walls import WALLS
 
@@ -71,6 +73,20 @@ def test_no_processes_no_sockets_no_signals(sandbox: Sandbox) -> None:
         "signal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGKILL)",
         f"os.kill({os.getpid()}, 0)",
     )
+
+
+def test_a_pair_of_sockets_does_not_send_outside(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Without a root folder of its own, a program could write to any socket of datagrams, such as the system's log."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mailbox:
+        mailbox.bind(str(tmp_path / "mailbox"))
+        sending = f"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', {mailbox.getsockname()!r})"
+        assert not succeeded(sandbox, sending)
+    assert succeeded(sandbox, "pair = socket.socketpair(); pair[0].send(b'x')")
+
+
+def test_the_flags_of_files_that_can_be_read_stay(sandbox: Sandbox) -> None:
+    change = "__import__('fcntl').ioctl(os.open(os.__file__, os.O_RDONLY), 0x40086602, bytes(8))"
+    assert not succeeded(sandbox, change)
 
 
 def test_shared_memory_queues_and_keys_are_barred(sandbox: Sandbox) -> None:
@@ -319,6 +335,19 @@ def test_unsafe_runs_what_cannot_be_isolated_and_nothing_else_does(monkeypatch: 
         consent.require_consent("mini-code", allowed=False, unsafe=True)
     consent.require_consent("mini-code", allowed=True, unsafe=True)
     assert run_cases("def solve(): return True", "solve", [[[], True]]).passed
+
+
+def test_the_time_that_walls_take_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, right programs ran out of time before they had started."""
+    seconds = iter(range(1000))
+    monkeypatch.setattr(
+        "soar_dlm.tasks.sandbox.launch.time.monotonic", lambda: next(seconds)
+    )  # a second passes at every look
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as echo:
+        said, _, late = launch.exchange(echo, framed(READY), 0.5)
+        launch.end(echo)
+    assert (said, late) == (framed(READY), True)
+    assert next(seconds) > 2, "more time passed before it was ready than the program has"
 
 
 def test_a_sandbox_that_does_not_start_is_an_error_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

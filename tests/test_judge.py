@@ -9,6 +9,7 @@ from benchmarks.attack_programs import FORGERIES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soar_dlm.errors import InputFileError
 from soar_dlm.tasks.execution import Asserts, run_tests
 from soar_dlm.tasks.sandbox.values import NotPlain, pack, unpack
 from soar_dlm.tasks.unit_tests import all_pass_tests, asserts_of_function, asserts_of_program
@@ -53,6 +54,8 @@ def passes(program: str, tests: str, *names: str, given: str = "") -> bool:
         ("def f(x): return map(str, x)", "assert sorted(f({2, 1})) == ['1', '2']"),
         ("def f(x): return x.sort()", "x = [2, 1]\nassert f(x) is None\nassert x == [1, 2]"),
         ("def f(x): x['a'] = 1", "x = {}\nf(x)\nassert x == {'a': 1}"),
+        ("def f(x, *, y): y.append(x)", "y = []\nf(1, y=y)\nassert y == [1]"),
+        ("def f(x): return x.decode()", "try:\n    f(b'\\xff')\n    assert False\nexcept ValueError:\n    pass"),
         ("def f(x): raise KeyError(x)", "try:\n    f(1)\n    assert False\nexcept KeyError:\n    pass"),
         ("import re\ndef f(x): return re.match('a', x)", "assert f('ab').group() == 'a'\nassert f('b') is None"),
         ("def f(): return 1 + 2j, float('nan'), b'x'", "a = f()\nassert a[0] == 1 + 2j and a[1] != a[1]"),
@@ -81,6 +84,11 @@ def test_helpers_of_the_prompt_are_not_the_models() -> None:
     assert tests.names == ("f",)
     assert run_tests(f"{prompt}    return 3\n", tests).passed
     assert not run_tests(f"{prompt}    return 9\nhelper = lambda x: 9\n", tests).passed
+
+
+def test_tests_that_are_not_python_are_a_fault_of_the_benchmarks_files() -> None:
+    with pytest.raises(InputFileError, match="Get its files again"):
+        asserts_of_program("assert f(1 == 2", "def f(x):\n    return x\n")
 
 
 def test_a_function_that_is_named_like_a_builtin_is_the_programs() -> None:

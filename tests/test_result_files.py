@@ -7,12 +7,13 @@ import os
 import random
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.kills import DAMAGES, TORN
 
 from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError, SoarError
@@ -31,17 +32,6 @@ from tests.disks import files_up_to
 from tests.test_comparison import METHODS, PROBLEMS, Sums, copied, interrupted_run, timeless
 
 LINES = len(PROBLEMS) * len(METHODS)
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "half of it": lambda line: line[: len(line) // 2] + b"\n",
-    "not UTF-8": lambda line: line.replace(b'"text": "', b'"text": "\xff'),
-    "NUL bytes": lambda line: bytes(len(line) - 1) + b"\n",
-    "a wrong type": lambda line: line.replace(b'"correct": ', b'"correct": "yes", "was": '),
-    "an unknown method": lambda line: line.replace(b'"method": "', b'"method": "no '),
-    "nothing": lambda line: b"\n",
-    "too deep": lambda line: b"[" * 100_000 + b"\n",
-    "a number too long": lambda line: b"9" * 5000 + b"\n",
-    "no end": lambda line: line[:-1],
-}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +71,7 @@ def test_a_damaged_line_drops_none_of_the_lines_after_it(
     """Each position with a damage of its own kind: refused by its number, then only its problem is decoded again."""
     folder = copied(whole, tmp_path)
     lines = lines_of(folder)
-    kinds = [kind for kind in DAMAGES if place < LINES - 1 or kind != "no end"]
+    kinds = [kind for kind in DAMAGES if place < LINES - 1 or kind not in TORN]
     bad = DAMAGES[kinds[place % len(kinds)]](lines[place])
     damaged = b"".join([*lines[:place], bad, *lines[place + 1 :]])
     (folder / RESULTS).write_bytes(damaged)

@@ -90,14 +90,19 @@ def test_the_next_evaluation_removes_what_a_killed_one_left(monkeypatch: pytest.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     process = started(JUDGE % (TRIES[2:],), tmp_path)
     handles = when_running(process, 2)
-    places.remove_left_behind()
-    assert len(list(tmp_path.iterdir())) == 1, "what is in use stays"
+    (used,) = tmp_path.iterdir()
+    os.utime(used, (0, 0))  # not one that was made a moment ago
+    kept = places.Folder()
+    assert used.exists(), "what is in use stays"
     process.kill()
     process.wait(30)
     assert all_ended(handles)
-    (tmp_path / "soar-sandbox-link").symlink_to(SOURCE)
-    places.remove_left_behind()
-    assert [path.name for path in tmp_path.iterdir()] == ["soar-sandbox-link"]
+    link = tmp_path / "soar-sandbox-link"
+    link.symlink_to(SOURCE)
+    assert set(tmp_path.iterdir()) == {used, kept.path, link}
+    os.utime(used, (0, 0))
+    last = places.Folder()
+    assert set(tmp_path.iterdir()) == {kept.path, last.path, link}
 
 
 def test_an_interruption_does_not_wait_for_programs(tmp_path: Path) -> None:

@@ -79,6 +79,21 @@ def _looked_up(choose: Chooser, room: Room) -> Call:
     return target, (choose.value(),), {}
 
 
+def _tasks(choose: Chooser, room: Room) -> Call:
+    task = soar.make_task("mini-sums")
+
+    def first(*given: Any) -> Any:
+        return next(task.problems(*given))
+
+    valid: dict[Any, tuple[Any, ...]] = {
+        soar.make_task: ("gsm8k", room.folder),
+        task.distinct: ("test", 3, 0),
+        first: ("validation", 0),
+    }
+    target = choose.pick(list(valid))
+    return target, tuple(sometimes(choose, one) for one in valid[target]), {}
+
+
 def _registered(choose: Chooser, room: Room) -> Call:
     from soar_dlm.registry import Registry
 
@@ -117,7 +132,7 @@ def _texts(choose: Chooser, room: Room) -> Call:
 
 
 def templates(choose: Chooser, room: Room) -> Case:
-    """The part ``templates``: texts with blanks that are none."""
+    """The part ``templates``: texts whose blanks are malformed."""
     valid: dict[Any, tuple[Any, ...]] = {
         soar.Template: (("a", "b"), (2,)),
         soar.Template.parse: ("a {blank} b", 4, "<fill>"),
@@ -161,6 +176,7 @@ def _load(choose: Chooser, room: Room) -> Call:
 KINDS: tuple[tuple[str, Callable[[Chooser, Room], Call]], ...] = (
     *(("dataclass", _made),) * 4,
     *(("strategy", _named), ("table", _looked_up), ("registry", _registered), ("decode", _decode)),
+    ("task", _tasks),
     *(("generate", _generate),) * 3,
     *(("infill", _infill),) * 2,
     *(("text", _texts), ("engine", _engine), ("load", _load)),

@@ -1,8 +1,9 @@
-"""The part ``command``: arguments that make no sense, in this process or in one of its own."""
+"""The parts ``command`` and ``processes``: arguments that make no sense, in this process or in one of its own."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 from typer.main import get_command
 
 from benchmarks.malformed.chooser import Chooser
-from benchmarks.malformed.room import MODEL, Case, NotSoar, Room, command, refused
+from benchmarks.malformed.room import MODEL, SLOW, Case, Hung, NotSoar, Room, command, refused
 
 WORDS = (
     *("", " ", "x", "0", "1", "-1", "2.5", "nan", "inf", "1e999", "1e-46", "1000000000", "18446744073709551616"),
@@ -46,22 +47,32 @@ BASES: dict[str, tuple[str, ...]] = {
     "tasks": (),
 }
 NOT_OURS = ("--nonsense", "--beam", "-n", "--jsonl", "--set")
+"""Options that a command may not have."""
+START = 5
+"""Seconds of the processor's time in which a process of the command has imported all it needs, and more."""
+PATIENCE = 600.0
+"""Seconds after which a process that stands still is ended; on a busy machine most take far longer than usual."""
+LIMITED = f"""
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_CPU, ({START + SLOW}, {START + SLOW + 5}))
+runpy.run_module("soar_dlm", run_name="__main__", alter_sys=True)
+"""
+"""The command, with a limit on the processor's time that the system keeps."""
 STDIN = (b"", b"x\n", b"\xff\n", b'{"prompt": "a"}\n', b"/reset\n/exit\n")
 
 
 @cache
 def options_of(name: str) -> tuple[tuple[str, bool], ...]:
-    """The options of a command, each with whether it takes no value, and some that it may not have."""
+    """The options of a command, each with whether it takes no value."""
     from soar_dlm.cli.main import app
 
     group: Any = get_command(app)
-    own = [
+    return tuple(
         (option, bool(getattr(parameter, "is_flag", False)))
         for parameter in group.commands[name].params
         for option in (*parameter.opts, *parameter.secondary_opts)
         if option.startswith("-") and option not in ("--help", "-h")
-    ]
-    return (*own, *((option, False) for option in NOT_OURS))
+    )
 
 
 def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
@@ -81,7 +92,8 @@ def arguments(choose: Chooser, room: Room) -> tuple[str, ...]:
         elif kind == 1 and args:
             del args[choose.number(0, len(args) - 1)]
         else:
-            option, alone = choose.pick(options_of(name))
+            own = options_of(name) if choose.number(0, 5) else ()
+            option, alone = choose.pick(own or tuple((other, False) for other in NOT_OURS))
             args += [option] if alone else [option, choose.pick(WORDS)]
     return name, *args
 
@@ -98,13 +110,19 @@ def processes(choose: Chooser, room: Room) -> Case:
     sent = [os.fsencode(one) for one in args]
 
     def run() -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "soar_dlm", *sent],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            cwd=room.folder / "case",
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", LIMITED, *sent],
+                input=stdin,
+                capture_output=True,
+                check=False,
+                cwd=room.folder / "case",
+                timeout=PATIENCE,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Hung from error
+        if -done.returncode == signal.SIGXCPU:
+            raise Hung
         said = (done.stdout + done.stderr).decode("utf-8", "replace")
         if "Traceback (most recent call last)" in said or done.returncode < 0:
             raise NotSoar(f"exit code {done.returncode}: {said.strip().splitlines()[-1:]}")

@@ -88,9 +88,7 @@ def damage_value(choose: Chooser, content: Any) -> str:
             return f"{kind} {'.'.join(where)}"
         new = choose.pick(JSON_STRANGE)
         if kind == "add" and isinstance(content, dict):
-            content[choose.pick(("x", "", "transformers_weights", "auto_map", "num_labels", "quantization_config"))] = (
-                new
-            )
+            content[choose.pick(ADDED)] = new
         else:
             content[key] = new
         return f"{kind} {'.'.join(where)} by {str(new)[:60]!r}"

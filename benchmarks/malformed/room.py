@@ -71,10 +71,16 @@ LINES = """{"prompt": "a", "id": 1}
 {"prompt": "c", "nested": {"x": [1, 2.5, null]}}
 """
 MODEL = "random-llada"
+SLOW = 5
+"""Seconds of the processor's time that no call may take."""
 
 
 class NotSoar(Exception):
-    """What a case found that no error of the library is: a stack trace, a file that is not what it should be."""
+    """A case found something other than an error of the library: a stack trace, a file that is not as it should be."""
+
+
+class Hung(Exception):
+    """A case did not come to its end."""
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _held(path: Path, used: Path) -> Iterator[None]:
 
 
 def lasting_folder(prefix: str) -> Path:
-    """A temporary folder that is removed when this process ends.
+    """A temporary folder that is removed when this process ends; a fork of it that ends before leaves it alone.
 
     A killed process cannot do that, so each call also removes the folders of the same prefix that killed processes
     left: those whose lock nobody holds any more.
@@ -226,7 +226,8 @@ def lasting_folder(prefix: str) -> Path:
     held = ExitStack()
     held.callback(shutil.rmtree, folder, ignore_errors=True)
     held.enter_context(locked(folder))
-    atexit.register(held.close)
+    owner = os.getpid()
+    atexit.register(lambda: held.close() if os.getpid() == owner else None)
     return folder
 
 

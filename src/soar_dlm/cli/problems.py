@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from soar_dlm.tasks.problem import Problem, Split
     from soar_dlm.tasks.task import Task
 
-MOST = 10_000
-"""The most problems that are drawn for a measurement."""
-
 DataDir = Annotated[
     Optional[Path], typer.Option(help="Folder with the files of published benchmarks. Default: the Hub.")
 ]
@@ -55,6 +52,7 @@ def problems_of(task: Task, split: Split, limit: int | None) -> list[Problem]:
 
     Problems that are drawn one by one could be asked for without end, so there is a bound.
     """
+    from soar_dlm.tasks.fixed_sets import MOST
     from soar_dlm.tasks.published import PublishedTask
 
     if limit is not None:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from soar_dlm.errors import SettingsError
+from soar_dlm.doors import door
+from soar_dlm.errors import SettingsError, shown
 from soar_dlm.registry import Registry
 from soar_dlm.tasks.published import PublishedTask
 from soar_dlm.tasks.task import Task
@@ -31,8 +32,11 @@ TASKS: Registry[Callable[[], Task]] = Registry(
 )
 
 
+@door
 def make_task(name: str, data_dir: str | os.PathLike[str] | None = None) -> Task:
     """The task registered as ``name``; ``data_dir`` is the folder with the files of a published benchmark."""
+    if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
+        raise SettingsError(f"data_dir must be the path of a folder, not {shown(data_dir)}.")
     task = TASKS.get(name)()
     if isinstance(task, PublishedTask) and data_dir is not None:
         task.data_dir = Path(data_dir)

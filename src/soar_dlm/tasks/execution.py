@@ -86,7 +86,7 @@ def no_walls(built: list[str]) -> str:
     lacking = [WALLS[wall] for wall in NEEDED if wall in missing(built)]
     return (
         f"Model-written code cannot be isolated here; this system does not offer: {'; '.join(lacking)}. "
-        "Install bubblewrap or use Linux 5.13 or later. To run it all the same, add --unsafe-sandbox."
+        "Install bubblewrap or use Linux 5.13 or later. To run it anyway, add --unsafe-sandbox."
     )
 
 

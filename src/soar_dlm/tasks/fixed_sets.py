@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SIZE = 1000
 """How many problems a fixed set has, unless the stream runs out first."""
 
+MOST = 10_000
+"""The most problems that can be drawn at once; a stream has no end."""
+
 PATIENCE = 1_000
 """A stream has run out after this many repeats in a row."""
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from soar_dlm import checks
 from soar_dlm.errors import InputFileError, MissingExtra, SettingsError, told
 from soar_dlm.strict_json import read_json
 from soar_dlm.tasks.fixed_sets import SIZE
@@ -51,7 +52,7 @@ class PublishedTask(Task):
         for place, problem in enumerate(found, start=1):
             texts = (problem.prompt, problem.answer, problem.suffix, problem.key)
             if not all(isinstance(text, str) for text in texts):
-                raise self._wrong(f"problem {place} has something else in the place of text")
+                raise self._wrong(f"problem {place} has something other than text where text belongs")
         if not found:
             raise self._wrong("there are no problems in it")
         return found
@@ -74,7 +75,7 @@ class PublishedTask(Task):
 
     def distinct(self, split: Split = "test", count: int = SIZE, seed: int = 0) -> list[Problem]:
         """The first ``count`` problems in the order of the published files, or all if there are fewer."""
-        return list(self.problems(split))[:count]
+        return list(self.problems(split))[: checks.whole_number("count", count, 0)]
 
 
 def read_rows(data_dir: Path | None, file: str, hub: str, subset: str, split: str) -> list[dict[str, Any]]:

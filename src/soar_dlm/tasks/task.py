@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, get_args
 
+from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.tasks.fixed_sets import SIZE, fixed_set, stream_generator
+from soar_dlm.tasks.fixed_sets import MOST, SIZE, fixed_set, stream_generator
 from soar_dlm.tasks.problem import Problem, Split
 
 
@@ -43,7 +44,7 @@ class Task(ABC):
 
     def problems(self, split: Split = "train", seed: int = 0) -> Iterator[Problem]:
         """An endless stream of one split. The same seed gives the same problems; they may repeat."""
-        rng = stream_generator(self.name, split, seed)
+        rng = stream_generator(self.name, _split(split), checks.seed("seed", seed))
         while True:
             problem = self.draw(rng)
             if problem.split == split:
@@ -60,6 +61,8 @@ class Task(ABC):
         or all if it has fewer, sorted by a hash of their keys. So any number of problems up to 1,000 is a fair sample
         of the same thousand, and a smaller number is a part of a larger one.
         """
+        count = checks.whole_number("count", count, 0, MOST)
+        split, seed = _split(split), checks.seed("seed", seed)
         size = max(count, SIZE)
         sets: dict[tuple[Split, int, int], list[Problem]] = self.__dict__.setdefault("_fixed_sets", {})
         if (split, size, seed) not in sets:
@@ -68,3 +71,9 @@ class Task(ABC):
         if len(found) < count:
             raise SettingsError(f"{self.name} has only {len(found)} {split} problems, not {count}. Ask for fewer.")
         return found[:count]
+
+
+def _split(name: Split) -> Split:
+    """No problem belongs to a split that does not exist, so one would be looked for without end."""
+    checks.known_name("split", name, get_args(Split))
+    return name

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from soar_dlm.errors import InputFileError, shown
 from soar_dlm.tasks.execution import Asserts, Limits, run_cases, run_tests
 from soar_dlm.tasks.sandbox.launch import begin, end_all
 
@@ -47,7 +48,7 @@ def asserts_of_program(tests: str, reference: str) -> Asserts:
 def _defined(code: str) -> set[str]:
     """The names that ``code`` gives to functions, classes and values of its own; what it imports is not its own."""
     found: set[str] = set()
-    for node in ast.parse(code).body:
+    for node in _parsed(code).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found.add(node.name)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -56,7 +57,17 @@ def _defined(code: str) -> set[str]:
 
 
 def _used(code: str) -> list[str]:
-    return [one.id for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Name)]
+    return [one.id for one in ast.walk(_parsed(code)) if isinstance(one, ast.Name)]
+
+
+def _parsed(code: str) -> ast.Module:
+    """Code of a benchmark, which its files may have in a damaged state."""
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputFileError(
+            f"A test or an answer of the benchmark is not valid Python ({error}): {shown(code)}. Get its files again."
+        ) from error
 
 
 def _passes_cases(job: tuple[str, str]) -> bool:

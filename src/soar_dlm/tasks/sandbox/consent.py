@@ -29,7 +29,7 @@ def refusal(unsafe: bool = False) -> str | None:
     if sys.platform == "win32":
         return "Windows cannot isolate model-written code. Use Linux, WSL or a container."
     if not sys.platform.startswith("linux") and not unsafe:
-        return "Model-written code can be isolated on Linux alone. To run it all the same, add --unsafe-sandbox."
+        return "Model-written code can only be isolated on Linux. To run it anyway, add --unsafe-sandbox."
     if unsafe:
         allow_unsafe()
     try:
@@ -38,5 +38,5 @@ def refusal(unsafe: bool = False) -> str | None:
         return str(error)
     if not found:
         return None
-    advice = "" if unsafe else " Install bubblewrap, or, to run the code all the same, add --unsafe-sandbox."
+    advice = "" if unsafe else " Install bubblewrap; or, to run the code anyway, add --unsafe-sandbox."
     return f"The sandbox for model-written code does not hold on this machine: {'; '.join(found)}.{advice}"

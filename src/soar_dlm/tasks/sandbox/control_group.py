@@ -57,7 +57,7 @@ def _own_places() -> list[Path]:
 
 
 def _remove_left_behind(place: Path) -> None:
-    """Remove the groups of evaluations that are no more; one that has members cannot be removed."""
+    """Remove the groups of evaluations that have ended; one that has members cannot be removed."""
     for group in place.glob(f"{PREFIX}*"):
         if not Path("/proc", group.name.removeprefix(PREFIX)).exists():
             with suppress(OSError):

@@ -40,15 +40,18 @@ class Link:
         self._exchange(pack((program, exact)))
 
     def ask(self, verb: str, *operands: Any) -> Any:
-        """The answer to one question; a list that the call changed is changed here too."""
+        """The answer to one question; a list that the call changed is changed here, too."""
         try:
             reply = self._exchange(pack((verb, *operands), number_of))
         except StopIteration as error:  # from a call it would end a loop of the tests as if all were well
             raise error if verb == "next" else RuntimeError("StopIteration") from error
         self.objects += verb != "name" and type(reply[1]) is Remote
         if verb == "call" and reply[2] is not None:
-            for mine, theirs in zip(operands[1], reply[2], strict=True):
+            arguments, named = reply[2]
+            for mine, theirs in zip(operands[1], arguments, strict=True):
                 _follow(mine, theirs)
+            for name, mine in operands[2].items():
+                _follow(mine, named[name])
         return reply[1]
 
     def _exchange(self, message: bytes) -> Any:
@@ -137,8 +140,8 @@ def _exception(names: Any, text: Any) -> Exception:
         if isinstance(found, type) and issubclass(found, Exception):
             try:
                 return found(text)
-            except TypeError:
-                break
+            except TypeError:  # it takes more than a text, unlike its base class
+                continue
     return RuntimeError(text)
 
 
@@ -167,7 +170,7 @@ def by_cases(link: Link, program: str, name: str, arguments: list[list[Any]]) ->
 
 
 def by_tests(link: Link, program: str, given: str, tests: str, names: list[str]) -> tuple[str, list[Any]]:
-    """Whether the tests run to their end, and how many objects of the program they used that are no plain values.
+    """Whether the tests run to their end, and how many objects of the program they used that are not plain values.
 
     ``names`` are the program's; ``given`` is trusted code that the tests rely on.
     """

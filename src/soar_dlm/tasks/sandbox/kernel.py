@@ -33,7 +33,7 @@ def control(option: int, value: int) -> None:
 
 
 def die_with_parent() -> None:
-    """Be killed when the parent ends, however it ends. That it had ended before shows in :func:`os.getppid`."""
+    """Be killed when the parent ends, however it ends. :func:`os.getppid` shows whether it had ended before."""
     control(PDEATHSIG, KILL)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import marshal
 import math
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,8 +25,8 @@ from soar_dlm.tasks.sandbox.values import NotPlain, unpack
 from soar_dlm.tasks.sandbox.walls import MADE_OF, NEEDED
 
 TRIES = ("bubblewrap", "namespaces", "landlock", "seccomp")
-STARTS = (0, 5, 30)
-"""Seconds that a sandbox gets beyond the limit if it was not ready in time: first none, then more."""
+START = 60
+"""Seconds that a sandbox has to get ready, which takes a fraction of one unless the machine is very busy."""
 INSIDE = "/tmp/program"
 """Where a program starts, in a root folder of its own."""
 MODULES = ("kernel", "rlimits", "namespaces", "landlock", "seccomp", "frames", "values", "program", "judge", "child")
@@ -88,7 +90,7 @@ class Sandbox:
                 "limits": limits.for_child(),
                 "threads": limits.threads,
                 "output": limits.output_bytes,
-                "seconds": math.ceil(limits.wall_seconds + STARTS[-1]) + 2,
+                "seconds": math.ceil(START + limits.wall_seconds) + 2,
             }
             parts = ((str(home.packages), code()), settings, list(request))
             reply, late = heard(command, b"".join(framed(marshal.dumps(part)) for part in parts), folder, limits)
@@ -111,17 +113,18 @@ def code() -> list[tuple[str, Any]]:
 def heard(command: Sequence[str], request: bytes, folder: Path, limits: Limits) -> tuple[bytes, bool]:
     """What the sandbox says after it got ready, and whether the wall clock ended it.
 
-    One that did not get ready judged nothing: if time ran out, on a busy machine, it is tried again with more; a
-    failure is told.
+    One that did not get ready judged nothing: that is an error, not a verdict.
     """
-    for seconds in STARTS:
-        reply, said, late = converse(command, request, folder, limits.wall_seconds + seconds)
-        if reply.startswith(framed(READY)):
-            return reply[len(framed(READY)) :], late
-        if not late:
-            break
-    why = "it takes too long" if late else said.decode("utf-8", "replace").strip()[-500:] or "it ended at once"
-    raise SettingsError(f"The sandbox for model-written code could not be started: {why}.")
+    reply, said, late = converse(command, request, folder, limits.wall_seconds)
+    if reply.startswith(framed(READY)):
+        return reply[len(framed(READY)) :], late
+    if late:
+        raise not_started(f"it took longer than {START} seconds")
+    raise not_started(said.decode("utf-8", "replace").strip()[-500:] or "it ended at once")
+
+
+def not_started(why: str) -> SettingsError:
+    return SettingsError(f"The sandbox for model-written code could not be started: {why}.")
 
 
 def converse(command: Sequence[str], request: bytes, folder: Path, seconds: float) -> tuple[bytes, bytes, bool]:
@@ -129,33 +132,70 @@ def converse(command: Sequence[str], request: bytes, folder: Path, seconds: floa
     environment = {"MALLOC_ARENA_MAX": "1"}
     if places.library_path():
         environment["LD_LIBRARY_PATH"] = places.library_path()
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-        start_new_session=True,
-    )
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    try:
+        child = subprocess.Popen(command, **pipes, bufsize=0, cwd=folder, env=environment, start_new_session=True)
+    except OSError as error:
+        raise not_started(error.strerror or str(error)) from error
     with _lock:
         _running.add(child)
         if _interrupted.is_set():
             os.killpg(child.pid, signal.SIGKILL)
     try:
-        return *child.communicate(request, seconds), False
-    except subprocess.TimeoutExpired as error:
-        return error.output or b"", error.stderr or b"", True
+        return exchange(child, request, seconds)
     finally:
-        end(child)
         with _lock:
             _running.discard(child)
+        end(child)
+
+
+def exchange(child: subprocess.Popen[bytes], request: bytes, seconds: float) -> tuple[bytes, bytes, bool]:
+    """Send the request and read until both outputs end; or until time is up, which is the third value.
+
+    The process has ``START`` seconds to get ready and ``seconds`` from then on, so that no program loses time to the
+    building of its walls, however busy the machine.
+    """
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    said = {child.stdout: b"", child.stderr: b""}
+    rest, ready, until = memoryview(request), False, time.monotonic() + START
+    with selectors.DefaultSelector() as waiting:
+        os.set_blocking(child.stdin.fileno(), False)
+        waiting.register(child.stdin, selectors.EVENT_WRITE)
+        for pipe in said:
+            waiting.register(pipe, selectors.EVENT_READ)
+        while any(pipe in waiting.get_map() for pipe in said):
+            left = until - time.monotonic()
+            if left <= 0:
+                return said[child.stdout], said[child.stderr], True
+            for key, _ in waiting.select(left):
+                if key.fileobj is child.stdin:
+                    rest = _sent(child.stdin.fileno(), rest)
+                    ended = not rest
+                else:
+                    part = os.read(key.fd, 2**16)
+                    said[key.fileobj] += part  # type: ignore[index]
+                    ended = not part
+                if ended:
+                    waiting.unregister(key.fileobj)
+            if not ready and said[child.stdout].startswith(framed(READY)):
+                ready, until = True, time.monotonic() + seconds
+    return said[child.stdout], said[child.stderr], False
+
+
+def _sent(pipe: int, rest: memoryview) -> memoryview:
+    """What is left to send after as much as the pipe takes now; nothing if nobody reads it any more."""
+    try:
+        return rest[os.write(pipe, rest) :]
+    except BrokenPipeError:
+        return rest[:0]
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process and whatever it started; what left its session ends with it all the same."""
+    """End a process and whatever it started; even what left its session ends with it."""
     try:
-        os.killpg(child.pid, signal.SIGKILL)
+        os.killpg(child.pid, signal.SIGKILL)  # before it is waited for: its number is its own until then
     except (ProcessLookupError, PermissionError):
         child.kill()
     child.wait()

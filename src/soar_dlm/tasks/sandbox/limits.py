@@ -11,9 +11,10 @@ from soar_dlm.checks import real_number, whole_number
 class Limits:
     """What one program may use.
 
-    ``output_bytes`` limits the returned values; what the program prints is discarded. ``file_bytes`` limits each file,
-    ``disk_bytes`` everything it writes, where it has a file system of its own. ``threads`` are counted where the
-    program has a user of its own; elsewhere memory limits them. A program can start no process.
+    ``wall_seconds`` start when the sandbox is ready. ``output_bytes`` limits the returned values; what the program
+    prints is discarded. ``file_bytes`` limits each file, ``disk_bytes`` everything it writes, where it has a file
+    system of its own. ``threads`` are counted where the program has a user of its own; elsewhere memory limits them. A
+    program cannot start processes.
     """
 
     wall_seconds: float = 4.0

@@ -91,7 +91,7 @@ def read_only(path: str) -> None:
 
 
 def own_processes() -> None:
-    """Go on in a new process that sees itself and its children alone; those left behind wait for it.
+    """Continue in a new process that sees only itself and its children; those outside wait for it.
 
     The first process of a namespace takes no signals that it does not handle, so this is the second.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import sys
@@ -10,13 +9,12 @@ import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from soar_dlm.errors import InputFileError
-from soar_dlm.files import explained, locked
+from soar_dlm.files import explained, lasting_folder
 
 PREFIX = "soar-sandbox-"
 SYSTEM = (
@@ -67,22 +65,17 @@ def _packages() -> list[Path]:
 class Folder:
     """The folder of one evaluation: ``packages`` to import from, an empty ``root`` to mount on, and work folders.
 
-    It is locked while its process lives. What killed processes left is removed when the next one starts.
+    It is removed when its process ends; what a killed process left is removed when the next one starts.
     """
 
     def __init__(self) -> None:
-        self.owner, self._open = os.getpid(), ExitStack()
-        remove_left_behind()
-        place = Path(tempfile.gettempdir())
-        with explained("write", place):
-            self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
-            self._open.enter_context(locked(self.path))
-            self.root, self.packages = self.path / "root", self.path / "packages"
+        self.path = Path(os.path.realpath(lasting_folder(PREFIX)))
+        self.root, self.packages = self.path / "root", self.path / "packages"
+        with explained("write", self.path):
             self.root.mkdir()
             self.packages.mkdir()
             for folder in _packages():
                 (self.packages / folder.name).symlink_to(folder)
-        atexit.register(self.remove)
 
     @contextmanager
     def work(self) -> Iterator[Path]:
@@ -93,23 +86,6 @@ class Folder:
             yield made
         finally:
             shutil.rmtree(made, ignore_errors=True)
-
-    def remove(self) -> None:
-        if os.getpid() == self.owner:
-            shutil.rmtree(self.path, ignore_errors=True)
-            self._open.close()
-
-
-def remove_left_behind() -> None:
-    """Remove the folders of evaluations that are no more."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            if path.is_symlink() or path.stat().st_uid != os.getuid():
-                continue
-            with locked(path):
-                shutil.rmtree(path, ignore_errors=True)
-        except (InputFileError, OSError):
-            continue  # in use, or gone
 
 
 _making = threading.Lock()

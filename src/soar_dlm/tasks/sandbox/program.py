@@ -79,7 +79,7 @@ def _answer(verb: str, operands: list[Any], space: dict[str, Any], objects: Obje
         before = _changeable(operands, objects) if verb == "call" and not exact else None
         value = _done(verb, operands, space)
         after = _changeable(operands, objects) if before is not None else None
-        return pack(("value", value, None if before == after else operands[1]), keep, exact)
+        return pack(("value", value, None if before == after else operands[1:]), keep, exact)
     except NotPlain:
         return pack(("end", "wrong"))
     except BaseException as error:
@@ -88,10 +88,11 @@ def _answer(verb: str, operands: list[Any], space: dict[str, Any], objects: Obje
 
 def _changeable(operands: list[Any], objects: Objects) -> bytes | None:
     """The arguments of a call as they are now, if a function could change them."""
-    if not any(type(one) in (list, dict, set) for one in operands[1]):
+    arguments, named = operands[1:]
+    if not any(type(one) in (list, dict, set) for one in (*arguments, *named.values())):
         return None
     try:
-        return pack(operands[1], objects.keep)
+        return pack(operands[1:], objects.keep)
     except Exception:
         return None
 

@@ -50,7 +50,8 @@ KERNEL: Calls = {
     "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162), "iopl": (172, None),
     "ioperm": (173, None), "personality": (135, 92), "vhangup": (153, 58), "inotify_init": (253, None),
     "inotify_init1": (294, 26), "fanotify_init": (300, 262), "lookup_dcookie": (212, 18), "modify_ldt": (154, None),
-    "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None),
+    "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None), "quotactl_fd": (443, 443),
+    "statmount": (457, 457), "listmount": (458, 458),
 }  # fmt: skip
 MARKS: Calls = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
@@ -63,6 +64,7 @@ MARKS: Calls = {
 BY_ARGUMENT: Calls = {
     "clone": (56, 220), "clone3": (435, 435), "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261),
     "sched_setaffinity": (203, 122), "prctl": (157, 167), "fcntl": (72, 25), "ioctl": (16, 29),
+    "socketpair": (53, 199),
 }  # fmt: skip
 """Calls that are barred or not depending on an argument; see :func:`filter_code`."""
 
@@ -70,6 +72,8 @@ MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "riscv64": 0xC00000F3, 
 """The machines whose numbers these are, each with its name in the kernel."""
 NEWEST = 468
 THREAD = 0x10000
+FILE_FLAGS = (0x40086602, 0x401C5820)
+"""Requests that change the flags of a file of one's own, even if it can only be read."""
 LOAD, EQUAL, AT_LEAST, HAS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, BAR, ABSENT = 0x7FFF0000, 0x50001, 0x50026
 
@@ -96,14 +100,15 @@ def filter_code(machine: str, pid: int, barred: list[int]) -> list[Instruction]:
     ):
         code += [(EQUAL, 0, 4, special[name]), (LOAD, 0, 0, 16 + 8 * argument), (operation, 0, 1, value)]
         code += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, BAR)]
-    for name, argument, values in (
-        ("prctl", 0, (1,)),  # outliving the parent
-        ("fcntl", 1, (8, 10, 15)),  # signals to the owner of a file, which can be any process
-        ("ioctl", 1, (0x8901, 0x8902, 0x5412)),  # the same, and typing into a terminal
+    for name, argument, operation, values in (
+        ("prctl", 0, EQUAL, (1,)),  # outliving the parent
+        ("fcntl", 1, EQUAL, (8, 10, 15)),  # signals to the owner of a file, which can be any process
+        ("ioctl", 1, EQUAL, (0x8901, 0x8902, 0x5412, *FILE_FLAGS)),  # the same, and typing into a terminal
+        ("socketpair", 1, HAS, (0xE,)),  # all but streams: others send to any socket in a folder, without connecting
     ):
         code += [(EQUAL, 0, 2 * len(values) + 2, special[name]), (LOAD, 0, 0, 16 + 8 * argument)]
         for value in values:
-            code += [(EQUAL, 0, 1, value), (RETURN, 0, 0, BAR)]
+            code += [(operation, 0, 1, value), (RETURN, 0, 0, BAR)]
         code += [(RETURN, 0, 0, ALLOW)]
     for number in barred:
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, BAR)]

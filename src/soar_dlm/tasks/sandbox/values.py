@@ -21,7 +21,7 @@ BASES = (int, float, complex, str, bytes, list, tuple, set, frozenset, dict)
 
 
 class NotPlain(Exception):
-    """A value that cannot cross, or bytes that are no value."""
+    """A value that cannot cross, or bytes that do not hold one."""
 
 
 def pack(value: Any, keep: Keep | None = None, exact: bool = False) -> bytes:

@@ -1,0 +1,39 @@
+"""Pages of measured results in ``docs/results``: a title, and a section for each thing that was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from soar_dlm.evals.provenance import library, machine
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+LIBRARIES = ("torch", "transformers")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def conditions() -> str:
+    """The machine and the versions that a measurement was made with."""
+    system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])} ({platform.machine()})"
+    versions = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    return (
+        f"Measured on {machine()['cpu']}, {os.cpu_count()} cores, {system}; "
+        f"soar-dlm {library()['version']}, Python {platform.python_version()}, {versions}."
+    )
+
+
+def write(page: Path, title: str, section: str, text: str) -> None:
+    """Put ``text`` under the heading ``section`` of a page; its other sections stay as they are."""
+    _, *others = page.read_text(encoding="utf-8").split("\n## ") if page.exists() else [""]
+    sections = {one.partition("\n")[0]: one.partition("\n")[2].strip() for one in others}
+    sections[section] = text.strip()
+    parts = [f"# {title}", *(f"## {heading}\n\n{own}" for heading, own in sections.items())]
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
