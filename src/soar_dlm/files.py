@@ -94,10 +94,15 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def append_line(path: Path, line: str | bytes) -> None:
-    """Add a line to a file and wait until the disk has it; if that fails, the file is as long as it was."""
+    """Add a line to a file as :func:`append_bytes` does."""
+    append_bytes(path, (line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Add to a file and wait until the disk has it; if that fails, the file is as long as it was."""
     with explained("write", path), path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
-        rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+        rest = memoryview(content)
         try:
             while rest:
                 rest = rest[file.write(rest) :]
