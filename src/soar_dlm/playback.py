@@ -5,26 +5,28 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 
 from soar_dlm.engine.scene import Scene
 from soar_dlm.engine.trace import BeamEntry, Trace
 from soar_dlm.errors import InputFileError
 from soar_dlm.results import MASK_SIGN, Event
+from soar_dlm.search.candidate import Mode
 from soar_dlm.search.question import Place
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A position of a blank: masked, or with a token that was committed in a step with some confidence.
+    """A position of a blank: masked, or with a token that was committed in a step, by a mode, with some confidence.
 
-    An early exit fills positions in without a confidence.
+    An early exit fills positions in with neither.
     """
 
     blank: int
     token: int | None = None
     confidence: float | None = None
     step: int | None = None
+    mode: Mode | None = None
 
 
 Canvas = Mapping[int, Cell]
@@ -52,6 +54,15 @@ class Playback:
                     before = self._canvases[Place(entry.after, entry.origin if entry.after else 0)]
                     self._canvases[one] = after_step(before, entry, one.step, self.scene.filler)
         return self._canvases[place]
+
+    def answer(self) -> list[Cell]:
+        """The text of the answer: in each blank the tokens before the first that ends a text."""
+        places = self.trace.places()
+        canvas = self.canvas(places[-1]) if places else {}
+        cells: list[Cell] = []
+        for _, blank in groupby(canvas.values(), key=lambda cell: cell.blank):
+            cells += takewhile(lambda cell: cell.token not in self.scene.ends, blank)
+        return cells
 
     def events(self) -> Iterator[Event]:
         """The steps as :meth:`LM.stream` showed them, without the result of the last."""
@@ -97,7 +108,7 @@ def after_step(before: Canvas, entry: BeamEntry, step: int, filler: int) -> Canv
             continue
         token, sure, size = changed[at]
         if size == 1 and entry.mode != "reopened":
-            canvas[moved] = Cell(cell.blank, token, sure, step)
+            canvas[moved] = Cell(cell.blank, token, sure, step, entry.mode)
         else:
             canvas |= {moved + offset: Cell(cell.blank) for offset in range(size)}
     if entry.left == 0:

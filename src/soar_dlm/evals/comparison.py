@@ -269,7 +269,7 @@ def settings_of(
         **({"default_options": dict(lm.defaults.options)} if lm.defaults.options else {}),
         "chunk": chunk,
         "seed": seed,
-        **({TRACED: True} if traces else {}),
+        **({TRACED: True, "answer_mark": task.answer_mark} if traces else {}),
         "threads": torch.get_num_threads(),
         "versions": {
             "soar_dlm": soar_dlm.__version__,
