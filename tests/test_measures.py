@@ -32,7 +32,7 @@ def traced(size: int, *steps: StepRecord) -> Trace:
 
 
 def example() -> Trace:
-    """ "Two and two", a line break, "#### 4" and an end: step 1 writes the last four, the others the reasoning."""
+    """Step 1 writes the line break, "#### 4" and an end; the others the reasoning, "Two and two"."""
     return traced(
         7,
         commit(1, [13, 14, 15, 16], [4, 5, 6, 0], [0.9, 0.99, 0.98, 1.0], "parallel"),
