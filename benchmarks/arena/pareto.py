@@ -12,6 +12,7 @@ from benchmarks.arena.compact import TaskResult
 from benchmarks.arena.entrants import BASELINE, DELIBERATE, SOAR_2, parts_of
 from benchmarks.arena.files import replacing
 from soar_dlm.errors import MissingExtra
+from soar_dlm.plots.labels import Box, placed
 
 INK, GRID, FRONT = "#1f2933", "#d9dfe5", "#1f2933"
 COLOURS = ("#5b6b7b", "#2f6fde", "#2e9d63", "#8452c9", "#d9822b", "#b5651d", "#c79a00", "#0f8b8d")
@@ -31,32 +32,6 @@ class Point:
     accuracy: float
 
 
-@dataclass(frozen=True)
-class Box:
-    """A rectangle in pixels, from its lower left corner."""
-
-    left: float
-    bottom: float
-    width: float
-    height: float
-
-    def overlaps(self, other: Box) -> bool:
-        return (
-            self.left < other.left + other.width
-            and other.left < self.left + self.width
-            and self.bottom < other.bottom + other.height
-            and other.bottom < self.bottom + self.height
-        )
-
-    def within(self, other: Box) -> bool:
-        return (
-            other.left <= self.left
-            and other.bottom <= self.bottom
-            and self.left + self.width <= other.left + other.width
-            and self.bottom + self.height <= other.bottom + other.height
-        )
-
-
 def front(points: Sequence[Point]) -> list[Point]:
     """The points that no other beats: none costs as little and is more accurate, or is as accurate and costs less."""
     found: list[Point] = []
@@ -64,35 +39,6 @@ def front(points: Sequence[Point]) -> list[Point]:
         if not found or point.accuracy > found[-1].accuracy:
             found.append(point)
     return found
-
-
-def placed(
-    anchors: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], area: Box, dots: Sequence[Box] = ()
-) -> list[Box | None]:
-    """Where labels go: each as near to its anchor as it can without leaving the area or covering a label or a dot.
-
-    Earlier labels choose first. One that finds no place is left out (None).
-    """
-    taken = list(dots)
-    found: list[Box | None] = []
-    for anchor, size in zip(anchors, sizes, strict=True):
-        box = next(
-            (one for one in _places(anchor, size) if one.within(area) and not any(map(one.overlaps, taken))), None
-        )
-        found.append(box)
-        if box is not None:
-            taken.append(box)
-    return found
-
-
-def _places(anchor: tuple[float, float], size: tuple[float, float]) -> Iterator[Box]:
-    """Boxes around an anchor, the nearest first: above, below, to the left, to the right, and between."""
-    (x, y), (width, height) = anchor, size
-    for distance in (5.0, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0):
-        for across, up in ((-0.5, 1), (0, 1), (-1, 1), (0, 0), (-1, 0), (0, -1), (-1, -1), (-0.5, -1)):
-            side = {-1: -distance, -0.5: 0.0, 0: distance}[across]
-            rise = {1: distance, 0: -height / 2, -1: -distance - height}[up]
-            yield Box(x + across * width + side, y + rise, width, height)
 
 
 def points_of(result: TaskResult) -> tuple[list[Point], list[Point]]:

@@ -99,8 +99,13 @@ def write_json(path: Path, content: Mapping[str, Any], *, lenient: bool = False)
 
 
 def append_line(path: Path, line: str | bytes) -> None:
-    """Add a line to a file and wait until the disk has it; if that fails, the file is as it was, or not there."""
-    rest = memoryview((line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+    """Add a line to a file as :func:`append_bytes` does."""
+    append_bytes(path, (line.encode("utf-8") if isinstance(line, str) else line) + b"\n")
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Add to a file and wait until the disk has it; if that fails, the file is as it was, or not there."""
+    rest = memoryview(content)
     with explained("write", path):
         made = not path.exists()
         with path.open("ab", buffering=0) as file:

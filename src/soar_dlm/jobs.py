@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass, fields, replace
+from itertools import groupby, pairwise
+from math import isinf
 from typing import Any, TypeVar, Union
 
 import numpy as np
 
 from soar_dlm.engine.request import Decoding, Request, StepEvent, check_length
+from soar_dlm.engine.scene import Scene
 from soar_dlm.engine.stopping import cut
+from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError, shown
 from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.masked_lm import ModelFacts
@@ -19,6 +22,7 @@ from soar_dlm.models.text import Text
 from soar_dlm.options import DEFAULT_LENGTH, GenerateOptions, InfillOptions, Options, make_options
 from soar_dlm.results import MASK_SIGN, Event, Infilling, Result
 from soar_dlm.search.catalogue import as_strategy
+from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
@@ -202,7 +206,7 @@ class Jobs:
             "mean_confidence": decoding.mean_confidence,
             "finish_reason": decoding.finish_reason,
             "details": dict(decoding.details),
-            "trace": decoding.trace,
+            "trace": self._shown(job, decoding.trace),
             "prompt_length": job.first,
             "seed": seed,
             "usage": {
@@ -217,6 +221,29 @@ class Jobs:
             return Result(text=written, **values)
         filled = [self.text.decode(part) for part in texts]
         return Infilling(text="".join(filled), blanks=filled, whole=job.template.filled(filled), **values)
+
+    def _shown(self, job: Job, trace: Trace) -> Trace:
+        """The trace with its scene, if there is a tokenizer to read it with."""
+        text, request = self.text, job.request
+        if text is None or not trace.steps:
+            return trace
+        runs = [list(run) for _, run in groupby(enumerate(request.fill), key=lambda pair: pair[1] - pair[0])]
+        blanks = [(run[0][1], len(run)) for run in runs]
+        ends = [0, *(first + size for first, size in blanks)]
+        starts = [*(first for first, _ in blanks), len(request.tokens)]
+        around = [text.decode(request.tokens[low:high]) for low, high in zip(ends, starts, strict=True)]
+        metric = get_metric(request.strategy.metric)
+        written = {token for record in trace for entry in record.beam for token in entry.tokens}
+        scene = Scene(
+            around=tuple(around),
+            blanks=tuple(blanks),
+            pieces={token: text.piece(token) for token in sorted(written)},
+            ends=self.facts.end_ids,
+            filler=self.facts.filler_id,
+            low=None if isinf(metric.low) else metric.low,
+            high=metric.high,
+        )
+        return replace(trace, scene=scene)
 
     def _cut(self, tokens: list[int], stops: Sequence[str]) -> tuple[str, list[int]]:
         """The text before the first stop string, and the fewest leading tokens that have all of it."""

@@ -33,6 +33,12 @@ def tasks(incomplete: str) -> list[str]:
     return _listed(TASKS.names(), incomplete)
 
 
+def figures(incomplete: str) -> list[str]:
+    from soar_dlm.plots.catalogue import FIGURES
+
+    return _starting([*FIGURES, "all"], incomplete)
+
+
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 

@@ -70,6 +70,9 @@ def evaluate(
     metric: opt.Metric = None,
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="Keep how each problem was decoded, for 'soar plot' and 'soar report'.")
+    ] = False,
     repair: Repair = False,
     allow_code_execution: AllowCode = False,
     unsafe_sandbox: UnsafeSandbox = False,
@@ -105,6 +108,15 @@ def evaluate(
         wanted = methods(names, lengths, one, protocol, presets, lm.defaults, **settings)
         with bar(one.name, len(own) * len(wanted), console) as count:
             compare(
-                lm, one, own, wanted, chunk=chunk, folder=output / one.name, seed=seed, on_record=count, repair=repair
+                lm,
+                one,
+                own,
+                wanted,
+                chunk=chunk,
+                folder=output / one.name,
+                seed=seed,
+                on_record=count,
+                repair=repair,
+                traces=traces,
             )
     console.print(f"The results are in {output}. To see them: soar table {output}")

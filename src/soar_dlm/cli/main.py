@@ -20,6 +20,7 @@ from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
+from soar_dlm.cli.plot import plot
 from soar_dlm.cli.screen import say
 from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
@@ -40,6 +41,7 @@ app = typer.Typer(
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {"generate": generate, "chat": chat, "infill": infill},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
+    "See": {"plot": plot},
     "Train": {"train": train},
     "Look up": {"models": models, "strategies": strategies, "tasks": tasks},
 }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from math import inf
 from typing import Any, TypeVar, get_args
 
 from soar_dlm import checks
 from soar_dlm.doors import door
+from soar_dlm.engine.packing import packed_steps, unpacked
+from soar_dlm.engine.scene import Scene
 from soar_dlm.errors import InputFileError, told
 from soar_dlm.search.candidate import Candidate, Mode
 from soar_dlm.search.question import Place
@@ -106,9 +108,13 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class Trace:
-    """All steps of a request; the answer is the best entry of the last one that left a candidate."""
+    """All steps of a request; the answer is the best entry of the last one that left a candidate.
+
+    With a ``scene`` it can be shown without the model that made it.
+    """
 
     steps: tuple[StepRecord, ...]
+    scene: Scene | None = field(default=None, compare=False)
 
     def __iter__(self) -> Iterator[StepRecord]:
         return iter(self.steps)
@@ -157,16 +163,25 @@ class Trace:
         steps: list[dict[str, Any]] = plain([asdict(record) for record in self.steps])
         return steps
 
+    def to_line(self, packed: bool = False) -> dict[str, Any]:
+        """The steps, and the scene if there is one, as a line of a trace file has them; see :func:`packed_steps`."""
+        steps = packed_steps(self.to_json()) if packed else self.to_json()
+        return {"trace": steps} | ({} if self.scene is None else {"scene": self.scene.to_json()})
+
     @classmethod
     @door
     def from_json(cls, source: str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Trace:
-        """The trace of :meth:`to_json`, or of a line that ``soar generate --trace`` wrote, as text or parsed."""
+        """The trace of :meth:`to_json`, or of a line of a trace file, as text or parsed.
+
+        ``soar generate --trace`` writes such files, and so does ``soar eval --traces``, whose lines are packed.
+        """
         try:
             parsed: Any = source
             if isinstance(source, (str, bytes)):
                 parsed = read_json(source, DEEPEST_RECORD, lenient=True)  # old traces may have an infinite rank
-            steps = parsed["trace"] if isinstance(parsed, Mapping) else parsed
-            return cls(tuple(_record(step) for step in steps))
+            steps, scene = (parsed["trace"], parsed.get("scene")) if isinstance(parsed, Mapping) else (parsed, None)
+            records = (_record(step) for step in (unpacked(steps) if isinstance(steps, Mapping) else steps))
+            return cls(tuple(records), None if scene is None else Scene.from_json(scene))
         except Exception as error:  # it may be anything
             raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {told(error)}).") from error
 

@@ -25,8 +25,9 @@ from soar_dlm.errors import SettingsError
 from soar_dlm.evals.manifest import Turn, turns
 from soar_dlm.evals.record import Record
 from soar_dlm.evals.replay import Course, check_replayable
-from soar_dlm.evals.results import DAMAGED, RESULTS, ResultFolder
+from soar_dlm.evals.results import DAMAGED, RESULTS, TRACED, ResultFolder
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
+from soar_dlm.evals.traces import Decoded, TraceFile
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.results import Result
@@ -72,6 +73,7 @@ def compare(
     seed: int = 0,
     on_record: Callable[[Record], None] | None = None,
     repair: bool = False,
+    traces: bool = False,
 ) -> list[Record]:
     """Decode every problem with every method; returns a record for each pair, in the order they were made.
 
@@ -88,18 +90,24 @@ def compare(
     5. A folder is used by one process at a time. A damaged line in it is refused; with ``repair`` such lines are moved
        aside, and only their problems are decoded again.
 
+    6. With ``traces`` the folder also keeps how each problem was decoded (:mod:`soar_dlm.evals.traces`).
+
     ``on_record`` is called with every record, those read from the folder first.
     """
+    if traces and folder is None:
+        raise SettingsError("Traces are kept in a folder; name one.")
     checks.whole_number("chunk", chunk, 1)
     if not methods or not problems:
         raise SettingsError("Give at least one method to compare, and at least one problem.")
     ready = {name: _bound(method, lm) for name, method in methods.items()}
-    settings = settings_of(lm, task, problems, ready, chunk, seed)
-
-    def decode(turn: Turn, indices: Sequence[int]) -> Iterator[Record]:
-        return _decode(lm, task, problems, turn.method, indices, ready[turn.method], seed)
+    settings = settings_of(lm, task, problems, ready, chunk, seed, traces)
 
     with _alone(folder) as store:
+        kept = store.traces if store is not None and traces else None
+
+        def decode(turn: Turn, indices: Sequence[int]) -> Iterator[Record]:
+            return _decode(lm, task, problems, turn.method, indices, ready[turn.method], seed, kept)
+
         if store is not None and repair:
             _repair(store, settings, decode)
         results = None if store is None else store.resume(settings)
@@ -151,22 +159,32 @@ def _bound(method: Strategy | Method, lm: LM) -> Method:
 
 
 def _decode(
-    lm: LM, task: Task, problems: Sequence[Problem], name: str, indices: Sequence[int], method: Method, seed: int
+    lm: LM,
+    task: Task,
+    problems: Sequence[Problem],
+    name: str,
+    indices: Sequence[int],
+    method: Method,
+    seed: int,
+    traces: TraceFile | None,
 ) -> Iterator[Record]:
     """The records of some problems in their order, each as soon as it and those before it are done.
 
-    The clock stops while an answer is judged and its record is used.
+    The clock stops while an answer is judged and its record is used. Each has its trace in ``traces`` first.
     """
     own = [problems[index] for index in indices]
     done: dict[int, Result] = {}
     due, seconds, started = 0, 0.0, time.perf_counter()
-    for place, result in _answers(lm, task, own, method, seed):
+    for place, result in _answers(lm, task, own, method, seed, traces is not None):
         seconds += time.perf_counter() - started
         done[place] = result
         while due in done:
-            record = _record(task, own[due], done[due], indices[due], name, seconds)
+            ready = done.pop(due)
+            record = _record(task, own[due], ready, indices[due], name, seconds)
             known = {record.text: record.correct}
-            course = course_of(lm, task, own[due], done.pop(due), known) if method.replay else None
+            course = course_of(lm, task, own[due], ready, known) if method.replay else None
+            if traces is not None:
+                traces.append(Decoded(indices[due], name, own[due].answer, ready.trace))
             yield replace(record, course=course)
             due, seconds = due + 1, 0.0
         started = time.perf_counter()
@@ -206,7 +224,7 @@ def course_of(
 
 
 def _answers(
-    lm: LM, task: Task, problems: Sequence[Problem], method: Method, seed: int
+    lm: LM, task: Task, problems: Sequence[Problem], method: Method, seed: int, trace: bool = False
 ) -> Iterator[tuple[int, Result]]:
     length: int | list[int] | None
     if method.length == "right":
@@ -214,7 +232,7 @@ def _answers(
         length = [max(len(ids), 1) for ids in right]
     else:
         length = method.length
-    options = {"trace": False, **method.options, "seed": seed, **({"trace": True} if method.replay else {})}
+    options = {**method.options, "seed": seed, "trace": trace or method.replay}
     return solved_as_completed(lm, task, problems, method.strategy, length, **options)
 
 
@@ -224,7 +242,13 @@ def _report(on_record: Callable[[Record], None] | None, record: Record) -> None:
 
 
 def settings_of(
-    lm: LM, task: Task, problems: Sequence[Problem], methods: Mapping[str, Method], chunk: int, seed: int
+    lm: LM,
+    task: Task,
+    problems: Sequence[Problem],
+    methods: Mapping[str, Method],
+    chunk: int,
+    seed: int,
+    traces: bool = False,
 ) -> dict[str, Any]:
     """Everything the records depend on, as plain JSON values."""
     return {
@@ -245,6 +269,7 @@ def settings_of(
         **({"default_options": dict(lm.defaults.options)} if lm.defaults.options else {}),
         "chunk": chunk,
         "seed": seed,
+        **({TRACED: True, "answer_mark": task.answer_mark} if traces else {}),
         "threads": torch.get_num_threads(),
         "versions": {
             "soar_dlm": soar_dlm.__version__,

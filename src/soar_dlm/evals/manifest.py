@@ -77,7 +77,7 @@ class Manifest:
 def _check_settings(found: Fields) -> None:
     for name in ("model", "task", "dtype", "problems_sha256"):
         found.text(name)
-    for name in ("revision", "weights_sha256"):
+    for name in ("revision", "weights_sha256", "answer_mark"):
         if not found.lacks(name):
             found.text(name)
     for name in ("problems", "chunk", "threads", "canvas"):

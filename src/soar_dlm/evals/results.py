@@ -14,6 +14,7 @@ from soar_dlm.evals.fields import Damaged
 from soar_dlm.evals.manifest import Manifest, Turn, turns
 from soar_dlm.evals.provenance import library, machine
 from soar_dlm.evals.record import Record
+from soar_dlm.evals.traces import Decoded, TraceFile
 from soar_dlm.strict_json import json_text, read_json
 
 __all__ = ["DAMAGED", "MANIFEST", "RESULTS", "Record", "Repair", "ResultFolder", "Results", "result_folders"]
@@ -21,6 +22,9 @@ __all__ = ["DAMAGED", "MANIFEST", "RESULTS", "Record", "Repair", "ResultFolder",
 MANIFEST, RESULTS = "manifest.json", "results.jsonl"
 DAMAGED = "results.damaged.jsonl"
 """Where a repair puts the lines that it takes out of the results; nothing is ever removed from it."""
+
+TRACED = "traces"
+"""The setting of a run that keeps traces."""
 
 REPAIR = "Nothing was changed. To move such lines aside and decode only their problems again, add --repair to the run."
 
@@ -38,6 +42,11 @@ class Results:
     turns_done: int
     size: int
     libraries: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def traced(self) -> bool:
+        """Whether the run keeps traces beside its results."""
+        return bool(self.settings.get(TRACED))
 
     @property
     def complete(self) -> bool:
@@ -69,7 +78,7 @@ class ResultFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.traces = path, TraceFile(path)
 
     def resume(self, settings: Mapping[str, Any]) -> Results:
         """Make the folder ready for the next turn of a run with these settings.
@@ -78,6 +87,9 @@ class ResultFolder:
         """
         manifest = self._manifest_for(settings)
         found = self.read()
+        if found.traced:
+            self.traces.resume()
+            self.traced(found)
         if not found.complete:
             self._note_library(manifest)
         if self._has(RESULTS):
@@ -105,6 +117,20 @@ class ResultFolder:
         size = sum(map(len, lines[: len(records)]))
         return Results(manifest.settings, manifest.machine, records, done, size, manifest.libraries)
 
+    def traced(self, results: Results) -> dict[tuple[str, int], Decoded]:
+        """The traces of these records by method and problem; a run that has kept none is refused."""
+        if not results.traced:
+            raise SettingsError(f"The run in {self.path} kept no traces; run it with --traces in another folder.")
+        found = self.traces.read()
+        missing = [record for record in results.records if (record.method, record.index) not in found]
+        if missing:
+            one = missing[0]
+            raise InputFileError(
+                f"{self.traces.path} has no trace of problem {one.index} by {one.method!r}, and of "
+                f"{len(missing) - 1} others. {REPAIR}"
+            )
+        return {(record.method, record.index): found[record.method, record.index] for record in results.records}
+
     def repair(self, settings: Mapping[str, Any], decode: Callable[[Turn, Sequence[int]], Iterable[Record]]) -> Repair:
         """Keep every record that can be read, move the other lines aside, and ``decode`` what is missing.
 
@@ -113,6 +139,9 @@ class ResultFolder:
         """
         manifest = self._manifest_for(settings)
         kept, bad = self._sorted_out(manifest)
+        if manifest.settings.get(TRACED):
+            traced = self.traces.repair()
+            kept = {key: line for key, line in kept.items() if key in traced}
         for line in bad:
             files.append_line(self.path / DAMAGED, line.removesuffix(b"\n"))
         begun = list(_begun(manifest.settings, kept))

@@ -9,6 +9,7 @@ from typing import Any
 from soar_dlm.errors import PromptError, told
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_PROBE = "a"
 
 
 class Text:
@@ -21,12 +22,14 @@ class Text:
         self.tokenizer = tokenizer
         self._ends = frozenset(end_ids)
         self._known = frozenset(tokenizer.get_vocab().values())
+        self._probe: list[int] = tokenizer(_PROBE, add_special_tokens=False)["input_ids"]
         self._before, self._after = self._frame()
+        self._pieces: dict[int, str] = {}
 
     def _frame(self) -> tuple[list[int], list[int]]:
         """What the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
-        probe = self.tokenizer("a", add_special_tokens=False)["input_ids"]
-        framed = self.tokenizer("a")["input_ids"]
+        probe = self._probe
+        framed = self.tokenizer(_PROBE)["input_ids"]
         for start in range(len(framed) - len(probe) + 1):
             if framed[start : start + len(probe)] == probe:
                 return framed[:start], framed[start + len(probe) :]
@@ -83,3 +86,15 @@ class Text:
             )
             pieces.append(decoded)
         return "".join(pieces)
+
+    def piece(self, token: int) -> str:
+        """What one id adds to a text, special tokens included.
+
+        Some tokenizers drop the space of a text's first token, so the id is read after another one. Of a character that
+        takes several tokens each is U+FFFD.
+        """
+        if token not in self._pieces:
+            both = self.decode([*self._probe, token], keep_special=True)
+            alone = self.decode([token], keep_special=True)
+            self._pieces[token] = both[len(_PROBE) :] if both.startswith(_PROBE) else alone
+        return self._pieces[token]

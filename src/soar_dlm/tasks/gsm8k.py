@@ -24,6 +24,7 @@ class Gsm8k(PublishedTask):
     about: ClassVar[str] = "grade-school word problems; the number after #### decides"
     canvas: ClassVar[int] = 256
     shots: ClassVar[int] = 4
+    answer_mark: ClassVar[str | None] = "####"
     stop: ClassVar[tuple[str, ...]] = ("Question:", "</s>", "<|im_end|>")
 
     def load(self) -> list[Problem]:

@@ -201,6 +201,7 @@ class MiniGsm(Task):
     name: ClassVar[str] = "mini-gsm"
     about: ClassVar[str] = "Grade-school word problems of two to five steps, solved line by line."
     canvas: ClassVar[int] = 56
+    answer_mark: ClassVar[str | None] = "####"
 
     def draw(self, rng: random.Random) -> Problem:
         chance = rng.random()

@@ -19,7 +19,8 @@ class Task(ABC):
     ``canvas`` is the number of positions that every answer fits into, including its end token, with the tokenizer of
     the embedded models. A task that ``infills`` has problems with a suffix; there ``canvas`` is the number of masks a
     blank starts with. ``stop`` strings end an answer. ``shots`` solved examples precede the question. A task that
-    ``runs_code`` executes the model's answers to judge them.
+    ``runs_code`` executes the model's answers to judge them. ``answer_mark`` separates the reasoning of an answer from
+    its conclusion, if it has both.
     """
 
     name: ClassVar[str]
@@ -29,6 +30,7 @@ class Task(ABC):
     stop: ClassVar[tuple[str, ...]] = ()
     shots: ClassVar[int] = 0
     runs_code: ClassVar[bool] = False
+    answer_mark: ClassVar[str | None] = None
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Problem:

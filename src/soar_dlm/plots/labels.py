@@ -1,0 +1,92 @@
+"""Where the labels of points go, so that none covers another, a point, or the edge of the plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SIZE = 7.5
+"""Of labels, in points."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in pixels, from its lower left corner."""
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+
+    def overlaps(self, other: Box) -> bool:
+        return (
+            self.left < other.left + other.width
+            and other.left < self.left + self.width
+            and self.bottom < other.bottom + other.height
+            and other.bottom < self.bottom + self.height
+        )
+
+    def within(self, other: Box) -> bool:
+        return (
+            other.left <= self.left
+            and other.bottom <= self.bottom
+            and self.left + self.width <= other.left + other.width
+            and self.bottom + self.height <= other.bottom + other.height
+        )
+
+
+def placed(
+    anchors: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], area: Box, dots: Sequence[Box] = ()
+) -> list[Box | None]:
+    """Where labels go: each as near to its anchor as it can without leaving the area or covering a label or a dot.
+
+    Earlier labels choose first. One that finds no place is left out (None).
+    """
+    taken = list(dots)
+    found: list[Box | None] = []
+    for anchor, size in zip(anchors, sizes, strict=True):
+        box = next(
+            (one for one in _places(anchor, size) if one.within(area) and not any(map(one.overlaps, taken))), None
+        )
+        found.append(box)
+        if box is not None:
+            taken.append(box)
+    return found
+
+
+def _places(anchor: tuple[float, float], size: tuple[float, float]) -> Iterator[Box]:
+    """Boxes around an anchor, the nearest first: above, below, to the left, to the right, and between."""
+    (x, y), (width, height) = anchor, size
+    for distance in (5.0, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0, 64.0):
+        for across, up in ((-0.5, 1), (0, 1), (-1, 1), (0, 0), (-1, 0), (0, -1), (-1, -1), (-0.5, -1)):
+            side = {-1: -distance, -0.5: 0.0, 0: distance}[across]
+            rise = {1: distance, 0: -height / 2, -1: -distance - height}[up]
+            yield Box(x + across * width + side, y + rise, width, height)
+
+
+def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str, size: float = SIZE) -> None:
+    """Write a label beside each point (x, y, label); one that finds no room is left out.
+
+    The axes must have their final limits and place, so the figure is laid out first.
+    """
+    figure = axes.figure
+    axes.autoscale_view()
+    figure.draw_without_rendering()
+    area, dot = axes.get_window_extent(), 8 * figure.dpi / 72
+    pixels = [tuple(axes.transData.transform(point[:2])) for point in points]
+    texts = [axes.annotate(label, (x, y), fontsize=size, color=colour, parse_math=False) for x, y, label in points]
+    extents = [text.get_window_extent() for text in texts]
+    found = placed(
+        pixels,
+        [(one.width, one.height) for one in extents],
+        Box(area.x0, area.y0, area.width, area.height),
+        [Box(x - dot / 2, y - dot / 2, dot, dot) for x, y in pixels],
+    )
+    for text, box, pixel in zip(texts, found, pixels, strict=True):
+        if box is None:
+            text.remove()
+        else:
+            offset = ((box.left - pixel[0]) * 72 / figure.dpi, (box.bottom - pixel[1]) * 72 / figure.dpi)
+            text.set(position=offset, va="bottom", ha="left")
+            text.set_anncoords("offset points")

@@ -1,0 +1,52 @@
+"""Table 3 of the paper as a picture: exact match over the length that a blank starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from soar_dlm.evals.statistics import wilson_interval
+from soar_dlm.plots.figure import Picture, Row
+from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.style import Theme, bars
+
+
+def picture(run: Run) -> Picture:
+    """A line per method, over the lengths in masks; "right" is the length of the text that was taken out."""
+    lengths = {method.length for method in run.methods.values()}
+    if len(lengths) < 2 or any(record.exact is None for record in run.records):
+        raise NothingToDraw("This figure needs blanks that start from several lengths: soar eval -t ... -n 8,16,32,64.")
+    rows = []
+    for method in run.methods.values():
+        own = run.records_of(method)
+        exact = sum(bool(record.exact) for record in own)
+        low, high = wilson_interval(exact, len(own))
+        rows.append(
+            {
+                "method": method.label,
+                "length": method.length,
+                "problems": len(own),
+                "exact": exact,
+                "exact_rate": exact / len(own),
+                "exact_low": low,
+                "exact_high": high,
+                "solved_rate": sum(record.correct for record in own) / len(own),
+            }
+        )
+    caption = f"Exact match with its 95% interval over the number of masks that a blank starts with. {run.caption()}"
+    return Picture(f"lengths-{run.task}", caption, rows, draw)
+
+
+def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
+    axes = figure.subplots()
+    lengths = sorted(dict.fromkeys(row["length"] for row in rows), key=lambda one: (isinstance(one, str), one))
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    for number, name in enumerate(names):
+        own = sorted((row for row in rows if row["method"] == name), key=lambda row: lengths.index(row["length"]))
+        shift = (number - (len(names) - 1) / 2) * 0.06
+        places = [lengths.index(row["length"]) + shift for row in own]
+        rates = ([100 * row[column] for row in own] for column in ("exact_rate", "exact_low", "exact_high"))
+        bars(axes, places, *rates, label=name, **theme.series(number))
+    axes.set_xticks(range(len(lengths)), [str(one) for one in lengths])
+    axes.set(xlabel="masks that the blank starts with", ylabel="exact match, %")
+    figure.legend(loc="outside upper center", ncols=5)

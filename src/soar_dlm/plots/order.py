@@ -1,0 +1,64 @@
+"""Figure 6 of the paper: accuracy over average confidence, and over how little the order is left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import correlation, fmean
+from typing import Any
+
+from soar_dlm.evals.measures import average_confidence, global_ar_ness
+from soar_dlm.plots.figure import Picture, Row
+from soar_dlm.plots.labels import labelled
+from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.style import Theme
+
+FIRST = 5
+"""k of Global AR-ness@k, as in the paper."""
+
+
+def picture(run: Run) -> Picture:
+    """One point per method."""
+    if len(run.methods) < 2:
+        raise NothingToDraw("A comparison of methods needs at least two.")
+    rows = []
+    for name, found in run.against_greedy().items():
+        method = run.methods[name]
+        traces = run.traces_of(method)
+        sure = [one for trace in traces if (one := average_confidence(trace, run.mark)) is not None]
+        order = [one for trace in traces if (one := global_ar_ness(trace, FIRST)) is not None]
+        rows.append(
+            {
+                "method": method.label,
+                "problems": found.problems,
+                "accuracy": found.accuracy,
+                "confidence": fmean(sure) if sure else None,
+                "ar_ness": fmean(order) if order else None,
+            }
+        )
+    told = ", ".join(
+        f"{_related(rows, name, sign):+.2f} with {what}"
+        for name, sign, what in (("confidence", 1, "average confidence"), ("ar_ness", -1, "negative AR-ness"))
+    )
+    caption = (
+        f"Accuracy over the mean average confidence of answers, and over negative Global AR-ness@{FIRST} (further "
+        f"right: less left to right). Correlation over methods: {told}. {run.caption()}"
+    )
+    return Picture(f"order-{run.task}", caption, rows, draw)
+
+
+def _related(rows: Sequence[Row], name: str, sign: int) -> float:
+    points = [(sign * row[name], row["accuracy"]) for row in rows if row[name] is not None]
+    columns = list(zip(*points, strict=True))
+    return correlation(*columns) if len(points) > 1 and all(len(set(column)) > 1 for column in columns) else 0.0
+
+
+def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, name, sign in ((left, "confidence", 1), (right, "ar_ness", -1)):
+        points = [(number, sign * row[name], row) for number, row in enumerate(rows) if row[name] is not None]
+        for number, x, row in points:
+            axes.plot([x], [100 * row["accuracy"]], linestyle="none", markersize=7, **theme.series(number))
+        labelled(axes, [(x, 100 * row["accuracy"], row["method"]) for _, x, row in points], theme["ink"])
+        axes.locator_params(axis="x", nbins=5)
+    left.set(xlabel="average confidence", ylabel="accuracy, %")
+    right.set(xlabel=f"negative Global AR-ness@{FIRST}")

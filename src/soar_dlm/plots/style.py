@@ -1,0 +1,174 @@
+"""How figures look: legible in print, to colour-blind readers, and on light and dark pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from soar_dlm.errors import MissingExtra, SettingsError, UnknownName
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("svg", "png", "pdf")
+LIGHT, DARK = "light", "dark"
+
+_COLOURS: dict[str, tuple[str, str]] = {
+    "ink": ("#1f2328", "#e6edf3"),
+    "faint": ("#6a737d", "#9aa4af"),
+    "grid": ("#dfe3e8", "#30363d"),
+    "paper": ("#ffffff", "#0d1117"),
+    "blue": ("#0072b2", "#58a6dd"),
+    "orange": ("#d98a00", "#f0b040"),
+    "green": ("#00845f", "#3fc79a"),
+    "red": ("#c8500a", "#ff8b4d"),
+    "purple": ("#a8558a", "#e08fc0"),
+    "sky": ("#3f9fd8", "#8ccbf2"),
+    "grey": ("#8b949e", "#768390"),
+}
+"""Name -> colour on light paper, and on dark. The hues are Okabe and Ito's, which colour-blind readers tell apart."""
+
+SERIES = ("blue", "orange", "green", "red", "purple", "sky", "grey")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""Series differ in their marker, too, for print in black and white."""
+
+LINE, WIDTH = 124, 7.2
+"""Characters in a line of a caption, and inches across a figure."""
+EDGE = 0.012
+"""The share of a figure's width that stays empty at its edges."""
+_CAPTION = 7.5
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours by name; see :data:`SERIES`."""
+
+    name: str = LIGHT
+
+    def __post_init__(self) -> None:
+        if self.name not in (LIGHT, DARK):
+            raise UnknownName("theme", self.name, (LIGHT, DARK))
+
+    def __getitem__(self, colour: str) -> str:
+        return _COLOURS[colour][self.name == DARK]
+
+    def series(self, number: int) -> dict[str, Any]:
+        """The colour and the marker of a series."""
+        return {"color": self[SERIES[number % len(SERIES)]], "marker": MARKERS[number % len(MARKERS)]}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What matplotlib calls all this."""
+        ink, grid = self["ink"], self["grid"]
+        return {
+            "axes.axisbelow": True,
+            "axes.edgecolor": self["faint"],
+            "axes.facecolor": "none",
+            "axes.grid": True,
+            "axes.labelcolor": ink,
+            "axes.labelsize": 9,
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlecolor": ink,
+            "axes.titlesize": 9.5,
+            "axes.unicode_minus": True,
+            "figure.facecolor": self["paper"],
+            "font.family": "DejaVu Sans",
+            "font.size": 8.5,
+            "grid.color": grid,
+            "grid.linewidth": 0.7,
+            "hatch.color": self["paper"],
+            "legend.fontsize": 8,
+            "legend.frameon": False,
+            "lines.linewidth": 1.6,
+            "lines.markersize": 5,
+            "savefig.dpi": 200,
+            "svg.fonttype": "path",
+            "text.color": ink,
+            "xtick.color": self["faint"],
+            "xtick.labelcolor": ink,
+            "ytick.color": self["faint"],
+            "ytick.labelcolor": ink,
+        }
+
+
+def check_drawable() -> None:
+    """Refuse to draw without matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plots", "Drawing figures") from error
+
+
+@contextmanager
+def sheet(height: float, caption: str, theme: Theme, width: float = WIDTH) -> Iterator[Figure]:
+    """A figure with its caption below; axes drawn in it keep clear of the caption."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(theme.settings):
+        lines = fill(caption, int(LINE * width / WIDTH)).count("\n") + 1
+        below = (lines * _CAPTION * 1.35 + 8) / 72
+        figure = Figure(figsize=(width, height + below), layout="constrained")
+        inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
+        figure.get_layout_engine().set(rect=inside)  # type: ignore[union-attr]
+        figure.text(
+            EDGE,
+            4 / 72 / (height + below),
+            fill(caption, int(LINE * width / WIDTH)),
+            fontsize=_CAPTION,
+            color=theme["faint"],
+            va="bottom",
+            ha="left",
+            linespacing=1.35,
+            parse_math=False,
+        )
+        yield figure
+
+
+def saved(figure: Figure, kind: str, theme: Theme) -> bytes:
+    """The figure as a file of this kind; the same figure gives the same bytes.
+
+    An SVG on the light theme turns dark where the reader's system asks for it.
+    """
+    from matplotlib import rc_context
+
+    if kind not in FORMATS:
+        raise SettingsError(f"A figure is one of {', '.join(FORMATS)}, not {kind!r}.")
+    metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
+    content = BytesIO()
+    with rc_context({**theme.settings, "svg.hashsalt": "soar-dlm"}):
+        figure.savefig(content, format=kind, metadata=metadata)
+    made = content.getvalue()
+    return adaptive(made.decode()).encode() if kind == "svg" and theme.name == LIGHT else made
+
+
+def adaptive(svg: str) -> str:
+    """An SVG of the light theme whose colours follow the reader's; viewers that know no variables show it light."""
+    names = {light: name for name, (light, _) in _COLOURS.items()}
+
+    def replaced(found: re.Match[str]) -> str:
+        name = names.get(found["colour"].lower())
+        return found[0] if name is None else f"{found[0]}; {found['what']}: var(--{name})"
+
+    coloured = re.sub(r"(?P<what>fill|stroke): (?P<colour>#[0-9a-fA-F]{6})", replaced, svg)
+    light, dark = ("".join(f"--{name}:{pair[place]};" for name, pair in _COLOURS.items()) for place in (0, 1))
+    rules = f"<style>svg{{{light}}}@media (prefers-color-scheme: dark){{svg{{{dark}}}}}</style>"
+    return re.sub(r"(<svg\b[^>]*>)", rf"\1{rules}", coloured, count=1)
+
+
+def bars(axes: Axes, x: Any, y: Any, low: Any, high: Any, **look: Any) -> None:
+    """Points in percent with their intervals."""
+    below = [one - other for one, other in zip(y, low, strict=True)]
+    above = [other - one for one, other in zip(y, high, strict=True)]
+    axes.errorbar(x, y, yerr=[below, above], capsize=2.5, elinewidth=1, **look)
+
+
+def percent(values: Mapping[str, Any], name: str) -> float:
+    return 100 * float(values[name])

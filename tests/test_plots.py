@@ -1,0 +1,191 @@
+"""The paper's figures: what they show follows from results and traces alone."""
+
+from __future__ import annotations
+
+import csv
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import soar_dlm as soar
+from soar_dlm.errors import SoarError
+from soar_dlm.evals.comparison import Method, compare
+from soar_dlm.evals.measures import average_confidence, global_ar_ness
+from soar_dlm.plots.catalogue import FIGURES, pictures
+from soar_dlm.plots.figure import Picture, panel, read_csv
+from soar_dlm.plots.runs import NothingToDraw, Run, runs_of
+from soar_dlm.plots.style import Theme, adaptive
+from tests.command import invoke
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison, a sweep and blanks of several lengths, on a few problems each."""
+    folder = tmp_path_factory.mktemp("results")
+    lm, task = soar.load("mini-llada"), soar.make_task("mini-gsm")
+    problems = task.distinct("test", 6)
+    methods = {
+        label: Method(strategy, 56, label=label)
+        for label, strategy in {
+            "Greedy": soar.Greedy(3),
+            "Adaptive Parallel": soar.AdaptiveParallel(0.95),
+            "PBS": soar.PositionBeam(2, 3),
+            "SOAR": soar.Soar(2, 0.95),
+            "Deliberate": soar.Deliberate(0.95, accept=-0.01, tries=1),
+        }.items()
+    }
+    compare(lm, task, problems, methods, chunk=6, folder=folder / "gsm", traces=True)
+    swept = {"Greedy": Method(soar.Greedy(3), 56, label="Greedy")}
+    for tau in (0.9, 0.99):
+        for beam in (1, 2):
+            swept[f"SOAR, tau={tau}, K={beam}"] = Method(soar.Soar(beam, tau), 56, label=f"SOAR, {tau}, {beam}")
+    compare(lm, task, problems, swept, chunk=6, folder=folder / "sweep")
+    infill = soar.make_task("mini-infill")
+    lengths = {
+        f"{name} at {size}": Method(strategy, size, label=name)
+        for size in (8, 16)
+        for name, strategy in {"Greedy": soar.Greedy(3), "SOAR": soar.Soar(2)}.items()
+    }
+    compare(soar.load("mini-dreamon"), infill, infill.distinct("test", 4), lengths, chunk=4, folder=folder / "infill")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drawn(results: Path) -> dict[str, Picture]:
+    found = pictures(list(FIGURES), runs_of([results]))
+    return {one.name: one for one in found if isinstance(one, Picture)}
+
+
+def test_every_figure_of_the_paper_can_be_drawn(drawn: dict[str, Picture]) -> None:
+    assert {name.split("-")[0] for name in drawn} == set(FIGURES)
+
+
+def test_a_caption_names_model_task_problems_and_settings(drawn: dict[str, Picture]) -> None:
+    for name, picture in drawn.items():
+        task = name.partition("-")[2]
+        model = "mini-dreamon" if task == "mini-infill" else "mini-llada"
+        assert f"{model} on {task}, " in picture.caption
+        assert re.search(r"\d problems, canvas \d", picture.caption)
+    assert "Soar(beam=2, threshold=0.95" in drawn["modes-mini-gsm"].caption
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_figures_are_the_same_bytes_every_time(drawn: dict[str, Picture], kind: str) -> None:
+    picture = drawn["confidence-mini-gsm"]
+    first = picture.drawn(kind, Theme())
+    assert first == picture.drawn(kind, Theme())
+    assert first != picture.drawn(kind, Theme("dark"))
+    assert first.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[kind])
+
+
+def test_all_figures_are_drawn_in_both_themes(drawn: dict[str, Picture]) -> None:
+    for picture in drawn.values():
+        for theme in ("light", "dark"):
+            assert b"</svg>" in picture.drawn("svg", Theme(theme))
+
+
+def test_a_figure_is_drawn_from_its_csv(drawn: dict[str, Picture]) -> None:
+    for picture in drawn.values():
+        rows = list(csv.DictReader(StringIO(picture.csv)))
+        assert len(rows) == len(picture.rows)
+
+
+def test_an_svg_turns_dark_with_its_reader() -> None:
+    light = '<svg width="1"><path style="fill: #1f2328; stroke: #123456"/></svg>'
+    made = adaptive(light)
+    assert "fill: #1f2328; fill: var(--ink)" in made
+    assert "stroke: #123456;" not in made
+    assert "prefers-color-scheme: dark" in made
+
+
+def test_confidence_bins_hold_every_problem_once(results: Path, drawn: dict[str, Picture]) -> None:
+    run = Run(results / "gsm")
+    greedy = run.methods["Greedy"]
+    rows = panel(drawn["confidence-mini-gsm"].rows, "bins")
+    assert len(rows) == 6
+    assert sum(row["problems"] for row in rows) == 6
+    assert sum(row["right"] for row in rows) == sum(record.correct for record in run.records_of(greedy))
+    found = [average_confidence(trace, "####") for trace in run.traces_of(greedy)]
+    assert rows[0]["low"] == pytest.approx(min(one for one in found if one is not None))
+    assert rows[-1]["high"] == pytest.approx(max(one for one in found if one is not None))
+
+
+def test_order_has_the_measures_of_each_method(results: Path, drawn: dict[str, Picture]) -> None:
+    run = Run(results / "gsm")
+    for row, method in zip(drawn["order-mini-gsm"].rows, run.methods.values(), strict=True):
+        order = [one for trace in run.traces_of(method) if (one := global_ar_ness(trace, 5)) is not None]
+        assert row["method"] == method.label
+        assert row["ar_ness"] == pytest.approx(sum(order) / len(order))
+
+
+def test_the_threshold_figure_has_greedys_tokens_and_every_point(drawn: dict[str, Picture]) -> None:
+    rows = drawn["threshold-mini-gsm"].rows
+    points = [(row["threshold"], row["beam"]) for row in panel(rows, "sweep") if row["threshold"] is not None]
+    assert points == [(0.9, 1), (0.9, 2), (0.99, 1), (0.99, 2)]
+    shares = [row["share"] for row in panel(rows, "tokens")]
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    sure = [row["confidence"] for row in panel(rows, "tokens")]
+    assert sure == sorted(sure)
+
+
+def test_a_path_has_every_position_once(drawn: dict[str, Picture]) -> None:
+    rows = drawn["path-mini-gsm"].rows
+    greedy = [row for row in rows if row["method"] == "Greedy"]
+    assert len({row["position"] for row in greedy}) == len(greedy)
+    assert {row["mode"] for row in rows} <= {"search", "parallel", "branch"}
+
+
+def test_the_schematic_forks_and_collapses(drawn: dict[str, Picture]) -> None:
+    found = panel(drawn["method-mini-gsm"].rows, "candidates")
+    widths = [sum(row["step"] == step for row in found) for step in dict.fromkeys(row["step"] for row in found)]
+    assert (widths[0], widths[-1]) == (1, 1)
+    assert max(widths) == 2
+
+
+def test_modes_count_tokens(drawn: dict[str, Picture]) -> None:
+    rows = panel(drawn["modes-mini-gsm"].rows, "bins")
+    assert len(rows) == 20
+    assert sum(row["search"] + row["parallel"] for row in rows) > 0
+
+
+def test_what_is_missing_is_said(results: Path) -> None:
+    (found,) = pictures(["confidence"], runs_of([results / "sweep"]))
+    assert isinstance(found, NothingToDraw)
+    assert "--traces" in str(found)
+    (found,) = pictures(["beam"], runs_of([results / "gsm"]))
+    assert "soar sweep" in str(found)
+
+
+def test_texts_that_look_like_numbers_stay_texts() -> None:
+    (row,) = read_csv("token,method,step,rank\n1e5,007,3,0.5\n")
+    assert row == {"token": "1e5", "method": "007", "step": 3, "rank": 0.5}
+
+
+def test_the_command_writes_figures_and_their_data(results: Path, tmp_path: Path) -> None:
+    invoke("plot", "all", str(results), "-o", str(tmp_path / "new"), "--format", "svg,png")
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert {"pareto-mini-gsm.svg", "pareto-mini-gsm.png", "pareto-mini-gsm.csv"} <= names
+    assert not [name for name in names if name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["paretto", "{results}"], "Did you mean 'pareto'"),
+        (["pareto", "{results}", "--format", "gif"], "format called 'gif'"),
+        (["pareto", "{results}/nothing"], "There are no results in"),
+        (["lengths", "{results}/gsm"], "several lengths"),
+    ],
+)
+def test_mistakes_are_answered_by_a_sentence(results: Path, words: list[str], message: str) -> None:
+    with pytest.raises(SoarError, match=re.escape(message)):
+        invoke("plot", *[word.format(results=results) for word in words])
+
+
+def test_a_theme_that_there_is_not_is_refused() -> None:
+    with pytest.raises(SoarError, match="theme"):
+        Theme("sepia")
