@@ -165,7 +165,7 @@ class Trace:
         try:
             parsed = json.loads(source) if isinstance(source, (str, bytes)) else source
             steps = parsed["trace"] if isinstance(parsed, Mapping) else parsed
-            return cls(tuple(_record(step) for step in steps))
+            return cls(_linked([_record(step) for step in steps]))
         except Exception as error:  # it may be anything
             raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {told(error)}).") from error
 
@@ -189,4 +189,18 @@ def _entry(entry: Mapping[str, Any], step: int) -> BeamEntry:
         checks.whole_number(name, known.get(name, 0), 0)
     checks.known_name("mode", known["mode"], get_args(Mode))
     checks.real_number("rank", known["rank"], -inf, inf)
+    if known.get("verdict") is not None:
+        checks.real_number("verdict", known["verdict"], -inf, inf)
     return BeamEntry(**known)
+
+
+def _linked(steps: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
+    """The steps, counted from 1; every entry continues one before it, so that all paths begin at the empty canvas."""
+    for number, record in enumerate(steps, start=1):
+        if record.step != number:
+            raise InputFileError(f"step {record.step} is in the place of step {number}")
+        for place, entry in enumerate(record.beam):
+            earlier = (entry.after, entry.origin) < (number, place)
+            if not earlier or (entry.after and entry.origin >= len(steps[entry.after - 1].beam)):
+                raise InputFileError(f"entry {place} of step {number} does not continue an earlier one")
+    return tuple(steps)
