@@ -1,4 +1,4 @@
-"""Where the command talks to its user: the terminal, or what stands for it."""
+"""Where the command talks to its user: the terminal, or whatever takes its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from soar_dlm.cli.canvas import clean
 
 
 def screen(stderr: bool = True) -> Console:
-    """A console that shows text as it is: square brackets, which are in names of files, are no markup.
+    """A console that shows text as it is: square brackets, which names of files may have, are not read as markup.
 
     Colours are left out where ``NO_COLOR`` is set or nothing shows them.
     """
