@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from transformers.utils import cached_file
 from transformers.utils.hub import extract_commit_hash
 
 from soar_dlm.errors import LONGEST_SHOWN, CheckpointError, UnknownName, shown, told
+from soar_dlm.files import parsed_json
 from soar_dlm.models.embedded import embedded_folder, embedded_names
 
 
@@ -32,7 +32,7 @@ class Source:
 
     @classmethod
     def named(cls, name: str | os.PathLike[str], access: Mapping[str, Any]) -> Source:
-        """The source behind an embedded name, a folder or a Hub id; a name that can be none of these is refused."""
+        """The source that an embedded name, a folder or a Hub id stands for; any other name is refused."""
         text = os.fspath(name)
         place = text if _is_hub_id(text) else embedded_folder(text) or str(Path(text).expanduser())
         return cls(text, place, access)
@@ -56,9 +56,10 @@ class Source:
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of a checkpoint."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = parsed_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{str(path)!r} cannot be read as JSON: {told(error)}.") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{str(path)!r} must hold one JSON object, {{...}}.")
@@ -66,7 +67,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _is_hub_id(name: str) -> bool:
-    if name in embedded_names() or Path(name).expanduser().is_dir():
+    if name in embedded_names() or (name and Path(name).expanduser().is_dir()):
         return False
     if difflib.get_close_matches(name[:LONGEST_SHOWN], embedded_names(), n=1, cutoff=0.8):
         raise UnknownName("embedded model", name, embedded_names())
