@@ -100,7 +100,7 @@ class StepRecord:
         return self.beam[self.best] if self.beam else None
 
     def frontier(self) -> list[int]:
-        """The places of the candidates that this step left behind: not those it went on from itself."""
+        """The places of the candidates that this step left: not those that it continued itself."""
         passed = {entry.origin for entry in self.beam if entry.after == self.step}
         return [place for place in range(len(self.beam)) if place not in passed]
 
