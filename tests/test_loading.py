@@ -175,7 +175,7 @@ def test_no_name_is_not_the_working_folder(folder: Path, monkeypatch: pytest.Mon
 def test_an_option_of_the_wrong_kind_is_not_blamed_on_the_checkpoint(folder: Path, option: str) -> None:
     """Transformers failed on some of these in its own words, and took no notice of others."""
     with pytest.raises(SettingsError, match=f"{option} must be"):
-        load(folder, **{option: 5})
+        load(folder, **{option: 5})  # type: ignore[arg-type]
 
 
 def test_devices_and_dtypes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
