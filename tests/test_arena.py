@@ -43,8 +43,6 @@ from benchmarks.arena.files import locked
 from benchmarks.arena.places import TEST, VALIDATION, compact_file, report_lock, strategy_folder
 from benchmarks.arena.stages import Bout, Counts
 from benchmarks.arena.tallies import Tally, tallies
-from hypothesis import given
-from hypothesis import strategies as st
 
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import InputFileError, SettingsError
@@ -628,23 +626,6 @@ def test_the_front_is_what_nothing_beats() -> None:
     points = [pareto.Point(name, *place) for name, place in costs.items()]
     assert [point.name for point in pareto.front(points)] == ["a", "c", "f"]
     assert [point.name for point in pareto.front(points[::-1])] == ["a", "c", "f"]
-
-
-@given(st.lists(st.tuples(st.floats(0, 300), st.floats(0, 200)), max_size=12))
-def test_labels_overlap_neither_each_other_nor_dots(anchors: list[tuple[float, float]]) -> None:
-    area = pareto.Box(0, 0, 300, 200)
-    dots = [pareto.Box(x - 3, y - 3, 6, 6) for x, y in anchors]
-    found = pareto.placed(anchors, [(60, 10)] * len(anchors), area, dots)
-    boxes = [box for box in found if box is not None]
-    assert all(box.within(area) for box in boxes)
-    assert not any(one.overlaps(dot) for one in boxes for dot in dots)
-    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
-
-
-def test_a_label_in_the_open_is_beside_its_dot() -> None:
-    (box,) = pareto.placed([(150.0, 100.0)], [(60.0, 10.0)], pareto.Box(0, 0, 300, 200))
-    assert box == pareto.Box(120.0, 105.0, 60.0, 10.0)
-    assert pareto.placed([(150.0, 100.0)], [(400.0, 10.0)], pareto.Box(0, 0, 300, 200)) == [None]
 
 
 def test_the_front_greedy_and_soar_are_labelled() -> None:

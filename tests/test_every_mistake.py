@@ -35,6 +35,12 @@ class Broken:
     __hash__ = None  # type: ignore[assignment]
 
 
+def test_a_list_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "MANY", 1000)
+    with pytest.raises(SettingsError, match="of at most 1000 entries"):
+        soar.GenerateOptions(stop=itertools.repeat("x"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", [*UNHASHABLE, None, 5, Broken()], ids=lambda name: type(name).__name__)
 def test_a_name_of_any_type_is_looked_up_without_a_crash(name: Any, random_llada: LM) -> None:
     """Prevents TypeError: unhashable type, wherever a name is looked up in a table."""

@@ -171,6 +171,30 @@ def test_temporary_folders_of_killed_processes_do_not_stay(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
+FORKER = """
+import os, sys
+from soar_dlm.files import InputFileError, lasting_folder, locked
+folder = lasting_folder('soar-kept-')
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+try:
+    with locked(folder):
+        print("free")
+except InputFileError:
+    print("in use")
+"""
+
+
+def test_a_temporary_folder_outlives_the_children_of_its_process(tmp_path: Path) -> None:
+    """A forked child that ended used to remove the folder and to release its lock."""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", FORKER], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "in use\n"
+    assert os.listdir(tmp_path) == []
+
+
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A device or pipe must not be moved away by a file of its name."""
     pipe = tmp_path / "pipe"

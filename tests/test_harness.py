@@ -19,7 +19,7 @@ from lm_eval.tasks import TaskManager
 
 from soar_dlm.errors import PromptTooLong, SettingsError, UnknownName
 from soar_dlm.evals.harness import SoarModel
-from soar_dlm.evals.harness_tasks import FOLDER
+from soar_dlm.evals.harness_tasks import FOLDER, judged
 from soar_dlm.evals.likelihood import Pair, log_likelihoods
 from soar_dlm.lm import load
 from soar_dlm.models.defaults import DecodingDefaults, write_defaults
@@ -213,6 +213,25 @@ def test_the_harness_judges_as_the_library_does(monkeypatch: pytest.MonkeyPatch)
         samples = found["samples"][f"soar_{name.replace('-', '_')}"]
         assert [sample["resps"][0][0] for sample in samples] == texts
         assert [bool(sample["correct"]) for sample in samples] == task.all_correct(problems, texts)
+
+
+def test_the_harness_runs_code_only_with_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MiniCode, "test_set", lambda self: self.distinct("test", 1))
+    monkeypatch.setattr(MiniCode, "correct", lambda *_: pytest.fail("judged"))
+    with pytest.raises(ValueError, match="soar_mini_code which is marked as unsafe"):
+        simple_evaluate(
+            model="soar",
+            model_args={**MODEL, "strategy": "greedy"},
+            tasks=["soar_mini_code"],
+            task_manager=TaskManager(include_path=str(FOLDER), include_defaults=False),
+        )
+
+
+def test_the_harness_gets_no_code_problems_where_the_sandbox_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It used to decode them all before the first answer could not be judged."""
+    monkeypatch.setattr("soar_dlm.tasks.sandbox.consent.faults", lambda sandbox: ("a program can read your files",))
+    with pytest.raises(SettingsError, match="a program can read your files"):
+        judged.problems("mini-code")
 
 
 def test_the_command_knows_the_model_and_splits_its_work(tmp_path: Path) -> None:

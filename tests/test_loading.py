@@ -162,6 +162,22 @@ def test_names_that_lead_nowhere(tmp_path: Path) -> None:
         load("random-llada", revison="main")  # type: ignore[call-arg]
 
 
+def test_no_name_is_not_the_working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``load("")`` used to load the model in the working folder."""
+    monkeypatch.chdir(folder)
+    with pytest.raises(CheckpointError, match="There is no folder ''"):
+        load("")
+
+
+@pytest.mark.parametrize(
+    "option", ["attn_implementation", "revision", "token", "cache_dir", "local_files_only", "quantization_config"]
+)
+def test_an_option_of_the_wrong_kind_is_not_blamed_on_the_checkpoint(folder: Path, option: str) -> None:
+    """Transformers failed on some of these in its own words, and took no notice of others."""
+    with pytest.raises(SettingsError, match=f"{option} must be"):
+        load(folder, **{option: 5})  # type: ignore[arg-type]
+
+
 def test_devices_and_dtypes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(str(folder), device="cpu").model.logits(torch.ones(1, 64)).dtype == torch.float32
     half = load(str(folder), dtype="bfloat16")
@@ -196,7 +212,7 @@ def test_options_pass_through_to_transformers(folder: Path, monkeypatch: pytest.
         return real(*args, **options)
 
     monkeypatch.setattr(transformers.LlamaForCausalLM, "from_pretrained", spy)
-    quantization = object()
+    quantization = {"quant_method": "bitsandbytes"}
     load(str(folder), quantization_config=quantization, revision="main", attn_implementation="eager", device_map="cpu")
     assert seen["quantization_config"] is quantization
     assert (seen["revision"], seen["attn_implementation"], seen["device_map"]) == ("main", "eager", "cpu")

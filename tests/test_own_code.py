@@ -126,6 +126,19 @@ def test_a_strategy_that_fails_before_it_starts_is_refused_with_its_name() -> No
         engine.add(Request([1, 8], [1], "greedy"))  # type: ignore[arg-type]
 
 
+def test_a_metric_that_does_not_exist_is_refused_before_others_are_read_with_it() -> None:
+    """It was looked up in the forward that all requests share, which ended all of them."""
+
+    class Unmeasured(Strategy):
+        metric = "nonsense"
+
+    engine = Engine(random_lm(1))
+    engine.add(Request([1, 8], [1], Greedy()))
+    with pytest.raises(SettingsError, match="There is no metric 'nonsense'"):
+        engine.add(Request([1, 8], [1], Unmeasured()))
+    assert outcomes(engine)[0].decoding is not None
+
+
 def test_a_failing_decode_ends_only_requests_with_stop_strings() -> None:
     def decode(ids: Sequence[int]) -> str:
         raise UnicodeError("not today")

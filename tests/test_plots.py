@@ -8,6 +8,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import soar_dlm as soar
 from soar_dlm.errors import SoarError
@@ -15,6 +17,7 @@ from soar_dlm.evals.comparison import Method, compare
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
 from soar_dlm.plots.catalogue import FIGURES, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
+from soar_dlm.plots.labels import Box, placed
 from soar_dlm.plots.runs import NothingToDraw, Run, runs_of
 from soar_dlm.plots.style import Theme, adaptive
 from tests.command import invoke
@@ -189,3 +192,20 @@ def test_mistakes_are_answered_by_a_sentence(results: Path, words: list[str], me
 def test_a_theme_that_there_is_not_is_refused() -> None:
     with pytest.raises(SoarError, match="theme"):
         Theme("sepia")
+
+
+@given(st.lists(st.tuples(st.floats(0, 300), st.floats(0, 200)), max_size=12))
+def test_labels_overlap_neither_each_other_nor_dots(anchors: list[tuple[float, float]]) -> None:
+    area = Box(0, 0, 300, 200)
+    dots = [Box(x - 3, y - 3, 6, 6) for x, y in anchors]
+    found = placed(anchors, [(60, 10)] * len(anchors), area, dots)
+    boxes = [box for box in found if box is not None]
+    assert all(box.within(area) for box in boxes)
+    assert not any(one.overlaps(dot) for one in boxes for dot in dots)
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+
+
+def test_a_label_in_the_open_is_beside_its_dot() -> None:
+    (box,) = placed([(150.0, 100.0)], [(60.0, 10.0)], Box(0, 0, 300, 200))
+    assert box == Box(120.0, 105.0, 60.0, 10.0)
+    assert placed([(150.0, 100.0)], [(400.0, 10.0)], Box(0, 0, 300, 200)) == [None]

@@ -92,7 +92,7 @@ def test_registries_refuse_duplicates_and_suggest_names() -> None:
     registry.register("max", max)
     assert registry.get("max") is max
     assert registry.names() == ["max", "sum"]
-    with pytest.raises(DuplicateName, match="'max' is taken"):
+    with pytest.raises(DuplicateName, match="'max' is taken; register yours under another name"):
         registry.register("max", min)
     with pytest.raises(UnknownName, match=r"There is no thing 'maxx'\. Did you mean 'max'"):
         registry.get("maxx")
@@ -114,7 +114,7 @@ def test_a_conflicting_or_broken_plugin_blocks_only_its_own_name(monkeypatch: py
     assert registry.names() == ["any", "bad", "min", "sum"]
     assert registry.get("any") is any
     assert registry.get("min") is min
-    with pytest.raises(DuplicateName, match="'sum' is taken"):
+    with pytest.raises(DuplicateName, match="'sum' is taken; the package that adds it"):
         registry.get("sum")
     with pytest.raises(SettingsError, match="'bad' is installed but cannot be imported"):
         registry.get("bad")

@@ -193,6 +193,21 @@ def test_a_line_of_a_trace_file_is_read_back(random_llada: LM) -> None:
             Trace.from_json(bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("changes", [{"after": 1}, {"after": 7}, {"after": 1, "origin": 5}, {"verdict": "x"}], ids=str)
+def test_a_trace_whose_paths_lead_nowhere_is_refused(random_llada: LM, changes: dict[str, Any]) -> None:
+    """Following such a trace ended in an IndexError, or not at all."""
+    steps = random_llada.generate("hello", Greedy(), max_new_tokens=2).trace.to_json()
+    steps[0]["beam"][0].update(changes)
+    with pytest.raises(InputFileError, match="not a trace"):
+        Trace.from_json(steps)
+
+
+def test_a_trace_that_lacks_its_first_steps_is_refused(random_llada: LM) -> None:
+    steps = random_llada.generate("hello", Greedy(), max_new_tokens=3).trace.to_json()
+    with pytest.raises(InputFileError, match="step 2 is in the place of step 1"):
+        Trace.from_json(steps[1:])
+
+
 def test_progress_is_shown_only_on_request(random_llada: LM, capsys: pytest.CaptureFixture[str]) -> None:
     random_llada.generate(["a", "b"], Greedy(), max_new_tokens=2)
     assert capsys.readouterr() == ("", "")

@@ -75,6 +75,9 @@ def test_inside_a_line_the_pieces_are_the_text_between_the_signs(pieces: list[st
         (lambda: Template.parse("{blank:0}"), SettingsError),
         (lambda: Template(("a",), (1,)), PromptError),
         (lambda: Template(("a", 3), (1,)), PromptError),  # type: ignore[arg-type]
+        (lambda: Template(("a", "b"), (1,)).filled(["x", "y"]), PromptError),
+        (lambda: Template(("a", "b"), (1,)).filled([3]), PromptError),  # type: ignore[list-item]
+        (lambda: Template(("a", "b"), (1,)).filled("x"), PromptError),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_template_is_refused(make: object, error: type[Exception]) -> None:

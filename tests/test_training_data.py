@@ -47,6 +47,25 @@ def test_a_pool_holds_the_sources_in_their_shares() -> None:
     assert sum(one.prompt.startswith("Sum") for one in pool) == POOL / 4
 
 
+def test_a_source_of_the_smallest_share_is_in_every_pool() -> None:
+    """A task of a small share was rounded away."""
+    pool = Examples(DataRecipe(tasks={"mini-gsm": 1, "mini-sums": 1e-6}), 0).pool(0)
+    assert sum(one.prompt.startswith("Sum") for one in pool) == 1
+
+
+def test_an_answer_that_is_empty_is_not_trained_on(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """With nothing to hide between prompt and suffix, the whole row was hidden."""
+    data = tmp_path / "data.jsonl"
+    empty = json.dumps({"prompt": "a", "answer": "", "suffix": "b"})
+    data.write_text(f'{empty}\n{{"prompt": "a", "answer": "c", "suffix": "b"}}\n')
+    examples = Examples(DataRecipe(files={str(data): 1}), 0)
+    for _, batch in islice(Batches(examples, tokenizer, 1, 512, 64).stream(Position()), 3):
+        assert batch.canvas.sum(dim=1).tolist() == [1] * len(batch.ids)
+    data.write_text(f"{empty}\n")
+    with pytest.raises(SettingsError, match="every example has an empty answer"):
+        Batches(Examples(DataRecipe(files={str(data): 1}), 0), tokenizer, 1, 512, 64).check()
+
+
 def test_most_answers_get_the_whole_canvas_of_their_task() -> None:
     pool = Examples(DataRecipe(tasks={"mini-sums": 1}, full_canvas=0.75), 0).pool(0)
     full = sum(one.canvas == make_task("mini-sums").canvas for one in pool) / len(pool)

@@ -16,16 +16,19 @@ from typer.testing import CliRunner
 
 from soar_dlm import files
 from soar_dlm.cli.main import app
+from soar_dlm.cli.screen import screen
+from soar_dlm.cli.train import _show
 from soar_dlm.errors import CheckpointError, InputFileError, PromptTooLong, SettingsError, SoarError
 from soar_dlm.models.layouts import save_weights
 from soar_dlm.tasks.mini_infill import MiniInfill
 from soar_dlm.tasks.mini_sums import MiniSums
 from soar_dlm.tasks.task import Task
 from soar_dlm.train.folder import RunFolder
+from soar_dlm.train.model_card import write_card
 from soar_dlm.train.recipe import DataRecipe, Recipe, read_recipe
 from soar_dlm.train.tokenizer import train_tokenizer
 from soar_dlm.train.trainer import Trainer
-from soar_dlm.train.validation import check_fits, validate
+from soar_dlm.train.validation import Validation, check_fits, validate
 from tests.disks import contents, files_up_to
 from tests.test_training import tiny, weights
 
@@ -111,6 +114,21 @@ def test_training_runs_what_the_model_writes_only_with_consent(tmp_path: Path) -
     with pytest.raises(SettingsError, match="--allow-code-execution"):
         soar("train", written(tmp_path, task="mini-code"), "-o", tmp_path / "out", "--device", "cpu")
     assert not (tmp_path / "out").exists()
+
+
+def test_samples_are_shown_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a model writes while it learns can move no cursor and is not markup."""
+    _show(Validation(4, 1, {"mini-sums": 0.5}, {}, ("[/x] ", "\x1b[2J[bold]done")), None, screen())
+    assert capsys.readouterr().err == "step 4; held-out mini-sums 50.0%\n[/x] \u241b[2J[bold]done\n\n"
+
+
+def test_a_card_is_written_whatever_the_log_says(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.prepare(tiny())
+    for line in ('{"validation": {"a": 1}}', '{"step": 1, "validation": {"a": 1}, "problems": "x"}'):
+        files.append_line(folder.log, line)
+    write_card(folder, tiny(), 5, 1)
+    assert "Held-out" not in (tmp_path / "README.md").read_text()
 
 
 def test_two_runs_do_not_train_in_one_folder(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ WIDEST = 65536
 def whole_number(
     name: str, value: Any, at_least: int, at_most: int = LARGEST, error: type[SoarError] = SettingsError
 ) -> int:
-    """A whole number from ``at_least`` to ``at_most``; True and False are none."""
+    """A whole number from ``at_least`` to ``at_most``; True and False do not count as numbers."""
     number = _whole(value)
     if number is None or number < at_least:
         raise error(f"{name} must be a whole number of at least {at_least}, not {shown(value)}.")
@@ -92,20 +93,23 @@ def string(name: str, value: Any, error: type[SoarError] = SettingsError) -> str
 
 
 def known_name(kind: str, value: Any, known: Collection[str]) -> str:
-    """A name out of a table; anything that is no name of it, hashable or not, is refused with what there is."""
+    """A name in a table; anything else, hashable or not, is refused with a list of the names there are."""
     if not isinstance(value, str) or value not in known:
         raise UnknownName(kind, value, known)
     return value
 
 
 def listed(wanted: str, value: Any, error: type[SoarError] = SettingsError) -> list[Any]:
-    """The entries of a list, tuple, array, tensor or iterator; a string, bytes and a mapping are no list.
+    """The entries of a list, tuple, array, tensor or iterator; strings, bytes and mappings do not count as lists.
 
     ``wanted`` begins the sentence, as in "stop takes a list of strings". What an iterator of the caller's own raises
     while it runs is the caller's and is not changed.
     """
     not_too_many(wanted, value, MANY, error)
-    return list(iterated(wanted, value, error))
+    entries = list(islice(iterated(wanted, value, error), MANY + 1))
+    if len(entries) > MANY:  # an iterator without end
+        raise error(f"{wanted} of at most {MANY} entries.")
+    return entries
 
 
 def not_too_many(wanted: str, value: Any, most: int, error: type[SoarError] = SettingsError) -> None:
@@ -141,7 +145,7 @@ def whole_numbers(
             raise error(f"{wanted}, not booleans.")
         number = _index(entry)
         if number is None or not 0 <= number <= at_most:
-            raise error(f"{wanted}; {shown(entry)} is none.")
+            raise error(f"{wanted}; {shown(entry)} is not one.")
         made.append(number)
     return tuple(made)
 
@@ -174,7 +178,7 @@ def table(name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def instance(name: str, value: Any, kind: type[T], wanted: str) -> T:
+def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str) -> T:
     if not isinstance(value, kind):
         raise SettingsError(f"{name} must be {wanted}, not {shown(value)}.")
     return value

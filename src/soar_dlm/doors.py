@@ -18,7 +18,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
 
-
 _MARK = "_soar_dlm_theirs"
 """An attribute of errors that the caller's own code raised."""
 
@@ -52,42 +51,35 @@ def answered(doing: str) -> Iterator[None]:
 
 def door(function: F) -> F:
     """A public function, method or generator that raises a :class:`SoarError` or what is the caller's own."""
-    name = function.__qualname__.replace(".__init__", "")
-    if inspect.isgeneratorfunction(function):
-
-        @wraps(function)
-        def generator(*args: Any, **keywords: Any) -> Iterator[Any]:
-            with answered(name):
-                return _answered_steps(name, function(*args, **_called(function, args, keywords)))
-
-        return cast(F, generator)
+    name = function.__qualname__.removesuffix(".__init__")
+    has_steps = inspect.isgeneratorfunction(function)
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         with answered(name):
             try:
-                return function(*args, **keywords)
+                made = function(*args, **keywords)
             except TypeError:
-                _called(function, args, keywords)
+                _check_call(name, function, args, keywords)
                 raise
+        return _answered_steps(name, made) if has_steps else made
 
     return cast(F, call)
 
 
 def guarded(kind: C) -> C:
-    """A dataclass that can be made of anything or refuses with a sentence."""
+    """A dataclass whose construction is a :func:`door`."""
     made = cast(Any, kind).__init__
     cast(Any, kind).__init__ = door(made)
     return kind
 
 
-def _called(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of a call; one that does not fit the function's signature is refused."""
+def _check_call(name: str, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Refuse a call that does not fit the function's signature."""
     try:
         inspect.signature(function).bind(*args, **keywords)
     except TypeError as error:
-        raise SettingsError(f"{function.__qualname__.removesuffix('.__init__')}: {told(error)}.") from error
-    return keywords
+        raise SettingsError(f"{name}: {told(error)}.") from error
 
 
 def _answered_steps(name: str, steps: Iterator[T]) -> Iterator[T]:
@@ -97,6 +89,6 @@ def _answered_steps(name: str, steps: Iterator[T]) -> Iterator[T]:
 
 def _unexpected(doing: str, error: BaseException) -> UnexpectedError:
     return UnexpectedError(
-        f"{doing} failed with {type(error).__name__}: {told(error)}. Check what it was given; if all of that is as "
-        "documented, please report this sentence as a mistake of soar-dlm."
+        f"{doing} failed with {type(error).__name__}: {told(error)}. Check the arguments; if they are as documented, "
+        "please report this message as a bug in soar-dlm."
     )

@@ -14,9 +14,9 @@ SoarError
 ├── StopError                       the stop strings of a request could not be checked
 ├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
 ├── OutOfMemory (MemoryError)       not even one row fits into memory
-├── InputFileError                  the command cannot read or write a file
+├── InputFileError                  a file cannot be read or written
 ├── MissingExtra (ImportError)      an optional dependency is not installed
-└── UnexpectedError                 what no check foresaw; its cause is the error that was raised
+└── UnexpectedError                 an error that no check foresaw, which is its cause
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_SHOWN = 200
 
 
 def shown(value: object) -> str:
-    """A value as sentences repeat it: short, on one line, and whatever its own ``repr`` does."""
+    """A value as messages repeat it: short and on one line, even if its own ``repr`` fails."""
     try:
         text = repr(value)
     except Exception:  # an int of 5,000 digits, an object whose repr is broken
@@ -40,12 +40,24 @@ def shown(value: object) -> str:
 
 def told(error: BaseException) -> str:
     """What an error says of itself, on one short line without a full stop; its type where it says nothing."""
+    return _short(_text(error)) or type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """:func:`told`, but only the first line: some libraries add advice that does not apply here."""
+    return _short(_text(error).strip().partition("\n")[0]) or type(error).__name__
+
+
+def _text(error: BaseException) -> str:
     try:
-        text = " ".join(str(error).split())
+        return str(error)
     except Exception:
-        text = ""
-    text = text if len(text) <= 2 * LONGEST_SHOWN else f"{text[: 2 * LONGEST_SHOWN]}..."
-    return text.rstrip(".") or type(error).__name__
+        return ""
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return (line if len(line) <= 2 * LONGEST_SHOWN else f"{line[: 2 * LONGEST_SHOWN]}...").rstrip(".")
 
 
 class SoarError(Exception):

@@ -203,15 +203,17 @@ def _held(path: Path, used: Path) -> Iterator[None]:
 
     with explained("write", used):
         file = _locked_file(path, used)
+    owner = os.getpid()
     try:
         holder = f"process {os.getpid()} on {socket.gethostname()}, {_command()}, since {time.strftime('%F %T')}"
         with explained("write", used):
             os.write(file.fileno(), holder.encode(errors="replace"))  # nothing is left to write when it is closed
         yield
     finally:
-        with suppress(OSError):
-            path.unlink()
-        fcntl.flock(file, fcntl.LOCK_UN)
+        if os.getpid() == owner:  # a forked child that ends must not release the lock of its parent
+            with suppress(OSError):
+                path.unlink()
+            fcntl.flock(file, fcntl.LOCK_UN)
         file.close()
 
 
@@ -228,11 +230,10 @@ def lasting_folder(prefix: str) -> Path:
                     shutil.rmtree(other, ignore_errors=True)
     with explained("write", Path(tempfile.gettempdir())):
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-    held = ExitStack()
+    owner, held = os.getpid(), ExitStack()
     held.callback(shutil.rmtree, folder, ignore_errors=True)
     held.enter_context(locked(folder))
-    owner = os.getpid()
-    atexit.register(lambda: held.close() if os.getpid() == owner else None)
+    atexit.register(lambda: held.close() if os.getpid() == owner else None)  # not at the end of a forked child
     return folder
 
 

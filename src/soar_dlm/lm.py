@@ -14,7 +14,7 @@ from soar_dlm.doors import answered, door, theirs
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import PromptError, SettingsError, SoarError, UnknownName
+from soar_dlm.errors import PromptError, SettingsError, SoarError
 from soar_dlm.jobs import AnyStrategy, Job, Jobs, Message, Prompt, blank_between, is_conversation
 from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.loading import AnyModel, LoadOptions, load_checkpoint
@@ -177,7 +177,7 @@ class LM:
         Blocks are counted from the first such position. ``token_ids`` of a result is the whole canvas.
         """
         rows = _own(canvases, "decode takes a list of canvases")
-        places = None if fill is None else _own(fill, "fill takes a list of positions for each canvas")
+        places = None if fill is None else _own(fill, _PLACES)
         if places is not None and len(places) != len(rows):
             raise PromptError(f"fill has {len(places)} entries for {len(rows)} canvases; give one per canvas.")
         jobs = []
@@ -376,7 +376,7 @@ def _check_samples(job: Job, samples: int) -> None:
 
 
 _CANVASES = "decode takes a list of canvases, each a list of token ids"
-_PLACES = "fill takes a list of positions each"
+_PLACES = "fill takes a list of positions for each canvas"
 
 
 def _own(values: Any, wanted: str) -> list[Any]:
@@ -414,10 +414,9 @@ def load(
 
     For both: ``mask_token_id`` for a model that does not name its mask token; ``tokenizer`` to use another one.
     """
-    known = LoadOptions.__optional_keys__
-    if engine is not None:
+    known = [*LoadOptions.__optional_keys__, "device", "dtype", "engine"]
+    if engine is not None:  # refused here already, before the weights are read
         checks.instance("engine", engine, EngineSettings, "soar_dlm.EngineSettings")
     for option in options:
-        if option not in known:
-            raise UnknownName("option of load called", option, [*known, "device", "dtype", "engine"])
+        checks.known_name("option of load called", option, known)
     return LM(load_checkpoint(model, device=device, dtype=dtype, **options), engine)

@@ -181,7 +181,7 @@ def make_options(kind: type[_Kind], keywords: Mapping[str, Any], place: int = 0,
     seeds = given.get("seed")
     if isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes)):
         if place >= len(seeds):
-            raise SettingsError(f"seed has {len(seeds)} entries, too few for the prompts. Give one number or one each.")
+            raise SettingsError(f"seed has {len(seeds)} entries, too few. Give one number, or one for each prompt.")
         given["seed"] = seeds[place]
     made = kind(**given)
     if made.seed is None:

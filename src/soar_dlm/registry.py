@@ -40,7 +40,10 @@ class Registry(Generic[T]):
         if not isinstance(name, str) or name not in self._loaders:
             raise UnknownName(self.kind, name, self._loaders)
         if name in self._contested:
-            raise self._taken(name)
+            raise DuplicateName(
+                f"The {self.kind} name {name!r} is taken; the package that adds it must choose another name in the "
+                f"entry-point group {self.group!r}."
+            )
         try:
             return cast(T, self._loaders[name]())
         except SoarError:
@@ -55,14 +58,8 @@ class Registry(Generic[T]):
         if not checks.string(f"The name of a {self.kind}", name):
             raise SettingsError(f"The name of a {self.kind} must not be empty.")
         if name in self._loaders:
-            raise self._taken(name)
+            raise DuplicateName(f"The {self.kind} name {name!r} is taken; register yours under another name.")
         self._loaders[name] = lambda: value
-
-    def _taken(self, name: str) -> DuplicateName:
-        return DuplicateName(
-            f"The {self.kind} name {name!r} is taken; the package that adds it must choose another name in the "
-            f"entry-point group {self.group!r}."
-        )
 
     def _discover(self) -> None:
         if self._discovered:

@@ -30,7 +30,7 @@ class Template:
             checks.string("A piece of a template", piece, PromptError)
         object.__setattr__(self, "pieces", pieces)
         object.__setattr__(
-            self, "lengths", tuple(checks.whole_number("length of a blank", length, 1) for length in lengths)
+            self, "lengths", tuple(checks.whole_number("The length of a blank", length, 1) for length in lengths)
         )
 
     @classmethod
@@ -78,7 +78,12 @@ class Template:
     @door
     def filled(self, texts: list[str]) -> str:
         """The whole text with ``texts`` in its blanks."""
-        return self.pieces[0] + "".join(text + piece for text, piece in zip(texts, self.pieces[1:], strict=True))
+        given = checks.listed("The texts of blanks are a list of strings", texts, PromptError)
+        if len(given) != len(self.lengths):
+            raise PromptError(f"filled takes one text for each blank: {len(self.lengths)}, not {len(given)}.")
+        for text in given:
+            checks.string("The text of a blank", text, PromptError)
+        return self.pieces[0] + "".join(text + piece for text, piece in zip(given, self.pieces[1:], strict=True))
 
 
 def _anonymous(sign: str) -> str:

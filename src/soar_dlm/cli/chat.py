@@ -14,7 +14,7 @@ from soar_dlm.cli import options as opt
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
-from soar_dlm.cli.screen import screen
+from soar_dlm.cli.screen import say, screen
 from soar_dlm.errors import PromptError, PromptTooLong, SoarError
 from soar_dlm.options import GenerateOptions, make_options
 
@@ -92,11 +92,11 @@ class Conversation:
         self.turns.clear()
 
     def answer(self, message: str) -> bool:
-        """Answer a message and remember both. Without an answer the message is forgotten, too."""
+        """Answer a message and remember both; if there is no answer, the message is forgotten too."""
         try:
             self.turns.append((message, self._write(message)))
         except SoarError as error:
-            self._console.print(f"error: {error}", style="red", soft_wrap=True)
+            say("error", str(error), "bold red")
             return False
         except KeyboardInterrupt:
             self._console.print("Stopped.")

@@ -1,4 +1,4 @@
-"""Where the command talks to its user: the terminal, or what stands for it."""
+"""Where the command talks to its user: the terminal, or whatever takes its place."""
 
 from __future__ import annotations
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
+from soar_dlm.cli.canvas import clean
 from soar_dlm.cli.problems import AllowCode, UnsafeSandbox, prepared
+from soar_dlm.cli.screen import screen
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def train(
         Optional[str], typer.Option(help="cpu, cuda, cuda:1, mps. Default: the first accelerator.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the recipe and say what it makes; write nothing.")
+        bool, typer.Option("--dry-run", help="Only check the recipe and show what it would train; write nothing.")
     ] = False,
     allow_code_execution: AllowCode = False,
     unsafe_sandbox: UnsafeSandbox = False,
@@ -46,7 +48,7 @@ def train(
     from soar_dlm.train.processor import avoid_forbidden_instructions
     from soar_dlm.train.recipe import read_recipe
 
-    console = Console(stderr=True, highlight=False)
+    console = screen()
     settings = read_recipe(recipe)
     if avoid_forbidden_instructions():
         console.print(
@@ -60,11 +62,7 @@ def train(
         prepared(code[0], None, allow_code_execution, console, unsafe_sandbox)
     trainer = Trainer(settings, output, device=device)
     last = min(until or settings.steps, settings.steps)
-    resumed = f", resuming after step {trainer.step:,}" if trainer.step else ""
-    console.print(
-        f"[bold]{escape(settings.name)}[/bold]: {trainer.parameters:,} parameters, "
-        f"{trainer.tokenizer.get_vocab_size():,} tokens, {settings.steps:,} steps on {trainer.device}{resumed}"
-    )
+    console.print(_heading(trainer))
     if dry_run:
         trainer.check()
         if code:
@@ -78,7 +76,15 @@ def train(
     except KeyboardInterrupt:
         console.print("Stopped. The same command resumes from the last saved step.")
         raise typer.Exit(130) from None
-    console.print(f'Done. Try it: soar generate -m {output} "..."', markup=False)
+    console.print(f'Done. Try it: soar generate -m {output} "..."', soft_wrap=True)
+
+
+def _heading(trainer: Trainer) -> Text:
+    """What is trained, for how long and where."""
+    size = f"{trainer.parameters:,} parameters, {trainer.tokenizer.get_vocab_size():,} tokens"
+    resumed = f", resuming after step {trainer.step:,}" if trainer.step else ""
+    work = f"{trainer.recipe.steps:,} steps on {trainer.device}{resumed}"
+    return Text.assemble((clean(trainer.recipe.name), "bold"), f": {size}, {work}")
 
 
 def _follow(trainer: Trainer, last: int, console: Console) -> None:
@@ -108,7 +114,7 @@ def _follow(trainer: Trainer, last: int, console: Console) -> None:
 def _show(found: Validation, loss: float | None, console: Console) -> None:
     rates = ", ".join(f"{task} {share:.1%}" for task, share in found.accuracy.items())
     head = f"step {found.step:,}: loss {loss:.3f}" if loss is not None else f"step {found.step:,}"
-    console.print(f"[bold]{head}[/bold]" + (f"; held-out {rates}" if rates else ""))
+    console.print(Text.assemble((head, "bold"), f"; held-out {rates}" if rates else ""))
     if found.sample is not None:
         prompt, text = found.sample
-        console.print(f"[dim]{escape(prompt)}[/dim]{escape(text)}\n")
+        console.print(Text.assemble((clean(prompt), "dim"), clean(text), "\n"))

@@ -59,7 +59,7 @@ def pieces_of(lm: LM, special: bool = True) -> Pieces:
 
 def shown_on(console: Console) -> bool:
     """Whether standard output is the terminal that :func:`show` has already shown the text on."""
-    return console.is_terminal and sys.stdout.isatty()
+    return console.is_terminal and sys.stdout is not None and sys.stdout.isatty()
 
 
 def as_share(metric: Metric) -> Callable[[float], float]:

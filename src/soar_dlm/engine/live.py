@@ -27,6 +27,7 @@ from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate
 from soar_dlm.search.contract import checked_answer, checked_questions, checked_search
 from soar_dlm.search.lengths import Lengths
+from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.question import Answer, Question, Reading, Search
 from soar_dlm.search.sampling import Sampling
 from soar_dlm.search.start import Start
@@ -47,7 +48,7 @@ class LiveRequest:
         try:
             self.strategy = request.strategy.bound(facts.thresholds)
             checks.whole_number("rows", self.strategy.rows, 1)
-            checks.string("metric", self.strategy.metric)
+            get_metric(self.strategy.metric)  # a forward that all requests share reads with it
         except SoarError:
             raise
         except Exception as error:
@@ -81,7 +82,6 @@ class LiveRequest:
         facts, start = self.facts, self._canvas
         if facts.expand_id is None or facts.delete_id is None:
             raise SettingsError("This model has no expand and delete tokens; it cannot change the length of a canvas.")
-        checks.whole_number("max_length", max_length, 1)
         check_length(max_length, max_length, facts)
         sizes = np.bincount(start.blank[start.blank >= 0])
         if sizes.size and max_length < sizes.max():

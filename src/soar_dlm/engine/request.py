@@ -19,6 +19,8 @@ from soar_dlm.search.strategy import Strategy
 
 FinishReason = Literal["stop", "length", "budget"]
 
+_SHORTEN = "Shorten the text, or lower max_new_tokens or the length of the blanks."
+
 
 @guarded
 @dataclass(frozen=True)
@@ -126,12 +128,12 @@ def check_length(size: int, fill: int, facts: ModelFacts) -> None:
     if facts.context is not None and size > facts.context:
         raise PromptTooLong(
             f"Prompt and canvas are {size} tokens, {fill} of them to fill; the model's context is {facts.context}. "
-            "Shorten the prompt or lower max_new_tokens."
+            f"{_SHORTEN}"
         )
     if size > checks.LONGEST:
         raise PromptTooLong(
             f"Prompt and canvas are {size} tokens, more than memory could hold; the most is {checks.LONGEST}. "
-            "Shorten the prompt or lower max_new_tokens."
+            f"{_SHORTEN}"
         )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from soar_dlm import checks
 from soar_dlm.errors import SettingsError, StopError, shown
 from soar_dlm.search.candidate import Ints
 
@@ -19,8 +18,7 @@ class Stopping:
 
     def __init__(self, end_ids: Iterable[int], stops: Sequence[str], decode: Decode | None) -> None:
         self.ends = np.array(sorted(set(end_ids)), dtype=np.int64)
-        self._stops = checks.strings("stop", stops)
-        self._decode = decode
+        self._stops, self._decode = stops, decode
         if self._stops and decode is None:
             raise SettingsError("Stop strings need a tokenizer: make the engine with Engine(..., decode=...).")
 

@@ -101,7 +101,7 @@ class StepRecord:
         return self.beam[self.best] if self.beam else None
 
     def frontier(self) -> list[int]:
-        """The places of the candidates that this step left behind: not those it went on from itself."""
+        """The places of the candidates that this step left: not those that it continued itself."""
         passed = {entry.origin for entry in self.beam if entry.after == self.step}
         return [place for place in range(len(self.beam)) if place not in passed]
 
@@ -180,8 +180,8 @@ class Trace:
             if isinstance(source, (str, bytes)):
                 parsed = read_json(source, DEEPEST_RECORD, lenient=True)  # old traces may have an infinite rank
             steps, scene = (parsed["trace"], parsed.get("scene")) if isinstance(parsed, Mapping) else (parsed, None)
-            records = (_record(step) for step in (unpacked(steps) if isinstance(steps, Mapping) else steps))
-            return cls(tuple(records), None if scene is None else Scene.from_json(scene))
+            records = [_record(step) for step in (unpacked(steps) if isinstance(steps, Mapping) else steps)]
+            return cls(_linked(records), None if scene is None else Scene.from_json(scene))
         except Exception as error:  # it may be anything
             raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {told(error)}).") from error
 
@@ -205,4 +205,18 @@ def _entry(entry: Mapping[str, Any], step: int) -> BeamEntry:
         checks.whole_number(name, known.get(name, 0), 0)
     checks.known_name("mode", known["mode"], get_args(Mode))
     checks.real_number("rank", known["rank"], -inf, inf)
+    if known.get("verdict") is not None:
+        checks.real_number("verdict", known["verdict"], -inf, inf)
     return BeamEntry(**known)
+
+
+def _linked(steps: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
+    """The steps, counted from 1; every entry continues one before it, so that all paths begin at the empty canvas."""
+    for number, record in enumerate(steps, start=1):
+        if record.step != number:
+            raise InputFileError(f"step {record.step} is in the place of step {number}")
+        for place, entry in enumerate(record.beam):
+            earlier = (entry.after, entry.origin) < (number, place)
+            if not earlier or (entry.after and entry.origin >= len(steps[entry.after - 1].beam)):
+                raise InputFileError(f"entry {place} of step {number} does not continue an earlier one")
+    return tuple(steps)

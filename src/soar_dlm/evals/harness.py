@@ -13,8 +13,9 @@ from lm_eval.api.model import LM as HarnessModel  # noqa: N811
 from lm_eval.api.registry import register_model
 from tqdm import tqdm
 
+from soar_dlm import checks
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import SettingsError
+from soar_dlm.errors import SettingsError, shown
 from soar_dlm.evals.likelihood import Pair, log_likelihoods, would_be_written
 from soar_dlm.evals.ranks import Ranks
 from soar_dlm.lm import load
@@ -69,7 +70,8 @@ class SoarModel(HarnessModel):  # type: ignore[misc]
         )
         self.strategy = chosen if chosen is not None and preset is not None else self.lm.strategy(strategy, **given)
         self._device = self.lm.model.device
-        self.max_gen_toks, self.mc_num = max_gen_toks, mc_num
+        self.max_gen_toks = checks.whole_number("max_gen_toks", max_gen_toks, 1)
+        self.mc_num = checks.whole_number("mc_num", mc_num, 1)
         self._rendered = False
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -191,5 +193,5 @@ def _rows(batch_size: int | str) -> int:
         return EngineSettings().max_rows
     try:
         return int(batch_size)
-    except ValueError as error:
-        raise SettingsError(f"batch_size must be a number or 'auto', not {batch_size!r}.") from error
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"batch_size must be a number or 'auto', not {shown(batch_size)}.") from error

@@ -10,10 +10,9 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import nn
 
-from soar_dlm.errors import CheckpointError, MissingExtra, SoarError, WeightsMismatch, shown
+from soar_dlm.errors import CheckpointError, MissingExtra, SoarError, WeightsMismatch, first_line, shown
 from soar_dlm.models.families import Family
 from soar_dlm.models.layouts import published_name
-from soar_dlm.models.probes import first_line
 from soar_dlm.models.source import Source, read_object
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -84,8 +83,7 @@ def merge_adapter(adapter: Adapter, family: Family, model: Any) -> None:
     except Exception as error:  # PEFT raises many kinds
         kind = type(error) if isinstance(error, SoarError) else CheckpointError
         raise kind(
-            f"The adapter {adapter.name!r} cannot be merged into its base model {adapter.base!r}: "
-            f"{first_line(error).rstrip('.')}."
+            f"The adapter {adapter.name!r} cannot be merged into its base model {adapter.base!r}: {first_line(error)}."
         ) from error
     if tree is not model:
         _put_back(family, model, tree)

@@ -11,6 +11,10 @@ from soar_dlm.models.families import Family
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.running import first_position
 
+_TOKENS = ("mask_token_id", "pad_token_id", "eos_token_id", "expand_token_id", "delete_token_id")
+_LONGEST_ROW = ("max_position_embeddings", "max_sequence_length")
+"""What configs call the context; the second is the published LLaDA's word."""
+
 
 def read_facts(
     name: str,
@@ -23,7 +27,7 @@ def read_facts(
     vocab_size: int,
     thresholds: Mapping[str, float],
 ) -> ModelFacts:
-    """Collect the facts: the caller's word counts first, then the config (``raw``), then the tokenizer.
+    """Collect the facts: what the caller says comes first, then the config (``raw``), then the tokenizer.
 
     ``thresholds`` are the checkpoint's own; they replace the family's.
     """
@@ -48,9 +52,6 @@ def read_facts(
     )
 
 
-_TOKENS = ("mask_token_id", "pad_token_id", "eos_token_id", "expand_token_id", "delete_token_id")
-
-
 def _check_ids(name: str, key: str, value: Any) -> None:
     """A token id of config.json is a whole number or missing; there may be several that end a text."""
     several = value if isinstance(value, list) and key == "eos_token_id" else [value]
@@ -60,14 +61,13 @@ def _check_ids(name: str, key: str, value: Any) -> None:
 
 
 def _context(name: str, model: Any) -> int | None:
-    """The longest row; "max_sequence_length" is what the published LLaDA calls it."""
+    """The length of the longest row; None if the config sets no limit."""
     config = getattr(model, "config", None)
-    names = ("max_position_embeddings", "max_sequence_length")
-    longest = next((found for name in names if (found := getattr(config, name, None))), None)
-    if not longest:
+    named = next((found for key in _LONGEST_ROW if (found := getattr(config, key, None))), None)
+    if not named:
         return None
-    checks.whole_number(f"The context of {name!r}", longest, 1, error=CheckpointError)
-    return int(longest) - first_position(getattr(model, "base_model", model))
+    longest = checks.whole_number(f"The context of {name!r}", named, 1, error=CheckpointError)
+    return longest - first_position(getattr(model, "base_model", model))
 
 
 def _mask_id(
@@ -88,7 +88,9 @@ def _mask_id(
             "If it has one, pass its id as mask_token_id."
         )
     if not 0 <= mask < size:
-        raise NoMaskToken(f"Mask token id {mask} of {name!r} is outside the vocabulary of {size}; pass mask_token_id.")
+        raise NoMaskToken(
+            f"Mask token id {mask} of {name!r} is outside the vocabulary of {size}; pass another mask_token_id."
+        )
     return mask
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from soar_dlm.errors import CheckpointError
+from soar_dlm.errors import CheckpointError, shown
 
 Config = dict[str, Any]
 
@@ -63,8 +63,8 @@ def _llada_config(config: Config) -> Config:
     for key, value in required.items():
         if config.get(key, value) != value:
             raise CheckpointError(
-                f"This LLaDA checkpoint has {key}={config[key]!r}; only {key}={value!r}, as in the published LLaDA "
-                "models, can be run."
+                f"This LLaDA checkpoint has {key}={shown(config[key])}; only {key}={value!r}, as in the published "
+                "LLaDA models, can be run."
             )
     heads = config["n_heads"]
     kv_heads = config.get("n_kv_heads") or (1 if config.get("multi_query_attention") else heads)

@@ -25,6 +25,7 @@ from soar_dlm.errors import (
     SettingsError,
     SoarError,
     WeightsMismatch,
+    first_line,
     shown,
     told,
 )
@@ -36,7 +37,7 @@ from soar_dlm.models.embedded import embedded_names
 from soar_dlm.models.facts import read_facts
 from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
 from soar_dlm.models.objects import checkpoint_of
-from soar_dlm.models.probes import first_line, padding_is_harmless
+from soar_dlm.models.probes import padding_is_harmless
 from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.source import Source
 from soar_dlm.models.stock import checked_config, stock_config
@@ -136,6 +137,7 @@ def _from_files(
     options: FileOptions,
 ) -> Checkpoint:
     """Read a checkpoint: safetensors only, stock classes only, no remote code. Options go to transformers as given."""
+    _check_kinds(options)
     placement, target = _placement(device, dtype, options)
     access = _access(options)
     with _readable_errors(name):
@@ -168,6 +170,22 @@ def _from_files(
         return Checkpoint(name, family, running, text, source.commit, defaults)
 
 
+def _check_kinds(options: FileOptions) -> None:
+    """Refuse options of the wrong kind, which transformers would blame on the checkpoint or not notice at all."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in ("attn_implementation", "revision"):
+        checks.string(name, given.get(name, ""))
+    checks.instance("token", given.get("token", ""), (str, bool), "a string, or true or false")
+    checks.instance("cache_dir", given.get("cache_dir", ""), (str, os.PathLike), "a path")
+    checks.true_or_false("local_files_only", given.get("local_files_only", False))
+    quantization = given.get("quantization_config", {})
+    if not isinstance(quantization, Mapping) and not hasattr(quantization, "quant_method"):
+        raise SettingsError(
+            "quantization_config must be one of transformers' configs, such as BitsAndBytesConfig(), not "
+            f"{shown(quantization)}."
+        )
+
+
 def _placement(
     device: str | torch.device | None, dtype: str | torch.dtype | None, options: FileOptions
 ) -> tuple[dict[str, Any], torch.device | None]:
@@ -191,8 +209,6 @@ def _placement(
 
 def _access(options: FileOptions) -> dict[str, Any]:
     """The options of every Hub access, as transformers takes them."""
-    if options.get("local_files_only") is not None:
-        checks.true_or_false("local_files_only", options["local_files_only"])
     access: Mapping[str, Any] = options
     names = ("revision", "token", "cache_dir", "local_files_only")
     return {name: access[name] for name in names if access.get(name) is not None}
@@ -349,10 +365,10 @@ def _readable_errors(name: str) -> Iterator[None]:
             f"{name!r} does not fit into memory; try dtype bfloat16, device_map='auto' or a quantization_config."
         ) from error
     except ImportError as error:
-        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {first_line(error)}") from error
+        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {first_line(error)}.") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise CheckpointError(
-            f"Could not load {name!r}: {first_line(error)} Give a local folder, a Hub id whose weights are "
+            f"Could not load {name!r}: {first_line(error)}. Give a local folder, a Hub id whose weights are "
             f"safetensors, or an embedded model ({', '.join(embedded_names())})."
         ) from error
     except Exception as error:  # files may hold anything, and transformers expects its own

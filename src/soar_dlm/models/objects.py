@@ -7,7 +7,6 @@ from typing import Any
 import transformers
 from torch import nn
 
-from soar_dlm import checks
 from soar_dlm.errors import CheckpointError, SettingsError
 from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.defaults import SECTION, read_defaults
@@ -73,7 +72,7 @@ def _without_peft(model: Any) -> Any:
 def _family(model: Any, config: Any, given: str | None, name: str) -> Family:
     families = {family.name: family for family in FAMILIES}
     if given is not None:
-        return families[checks.known_name("family", given, families)]
+        return families[given]
     for family in FAMILIES:
         if getattr(config, "model_type", None) in family.model_types:
             return family

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from soar_dlm.errors import CheckpointError
+from soar_dlm.errors import CheckpointError, first_line
 from soar_dlm.models.masked_lm import Rows
 from soar_dlm.models.running import LoadedLM, device_of, run_whole
 
@@ -22,7 +22,7 @@ def padding_is_harmless(name: str, model: LoadedLM) -> bool:
         padded = _states(model, [row, longer], [every, none])
         model.logits(plain[:1].to(model.dtype))
     except Exception as error:  # a forward may raise anything
-        raise CheckpointError(f"{name!r} cannot be run as a masked language model: {first_line(error)}") from error
+        raise CheckpointError(f"{name!r} cannot be run as a masked language model: {first_line(error)}.") from error
     return bool((plain - padded).abs().max() <= 0.05 * plain.abs().max())
 
 
@@ -46,7 +46,7 @@ def vocabulary_of(name: str, model: Any) -> int:
     except Exception as error:  # a forward may raise anything
         raise CheckpointError(
             f"{name!r} cannot be run: its forward must take input_ids and return an output with .logits; calling it "
-            f"failed with {type(error).__name__}: {first_line(error)}"
+            f"failed with {type(error).__name__}: {first_line(error)}."
         ) from error
     if places != 4:
         raise CheckpointError(f"{name!r} gives logits for {places} of 4 tokens; it must give them for every token.")
@@ -55,8 +55,3 @@ def vocabulary_of(name: str, model: Any) -> int:
 
 def _states(model: LoadedLM, canvases: list[Any], columns: list[Any]) -> Tensor:
     return model.hidden(Rows.packed(canvases, columns, model.facts.pad_id, model.device)).float()
-
-
-def first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -32,7 +32,7 @@ class Source:
 
     @classmethod
     def named(cls, name: str | os.PathLike[str], access: Mapping[str, Any]) -> Source:
-        """The source behind an embedded name, a folder or a Hub id; a name that can be none of these is refused."""
+        """The source that an embedded name, a folder or a Hub id stands for; any other name is refused."""
         text = os.fspath(name)
         place = text if _is_hub_id(text) else embedded_folder(text) or str(Path(text).expanduser())
         return cls(text, place, access)
@@ -67,7 +67,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _is_hub_id(name: str) -> bool:
-    if name in embedded_names() or Path(name).expanduser().is_dir():
+    if name in embedded_names() or (name and Path(name).expanduser().is_dir()):
         return False
     if difflib.get_close_matches(name[:LONGEST_SHOWN], embedded_names(), n=1, cutoff=0.8):
         raise UnknownName("embedded model", name, embedded_names())

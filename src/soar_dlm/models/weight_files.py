@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def check_index(source: Source) -> None:
     if not isinstance(content.get("metadata"), dict):
         raise CheckpointError(f'{INDEX} of {source.name!r} must have an object "metadata".')
     for name in sorted(set(names.values())):
-        if not name.endswith(".safetensors") or name in (".safetensors",) or not _is_plain(name):
+        if not name.endswith(".safetensors") or name == ".safetensors" or not _is_plain(name):
             raise CheckpointError(
                 f"{INDEX} of {source.name!r} names {shown(name)}. Weights are read only from files that end in "
                 ".safetensors and lie in the same folder as the index."
@@ -89,7 +90,7 @@ def check_size(source: Source, model_class: Any, config: Any) -> None:
 
 
 def _numbers(source: Source) -> Mapping[str, int] | None:
-    """How many numbers each weight in a folder has, from the heads of the files; None if the files are elsewhere."""
+    """How many numbers each weight in a folder has, by the headers of the files; None if the folder has none."""
     folder = Path(source.place)
     if not folder.is_dir():
         return None
@@ -99,14 +100,7 @@ def _numbers(source: Source) -> Mapping[str, int] | None:
         try:
             with safe_open(file, framework="pt") as weights:
                 for name in weights.keys():  # noqa: SIM118
-                    found[name] = _product(weights.get_slice(name).get_shape())
+                    found[name] = math.prod(weights.get_slice(name).get_shape())
         except Exception as error:  # Rust's own errors
             raise CheckpointError(f"Could not load {source.name!r}: {file.name} is damaged: {told(error)}.") from error
     return found or None
-
-
-def _product(shape: list[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size

@@ -114,7 +114,7 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     def middle(step: int, lane: int) -> float:
         """How high the cells of a candidate are; later steps are below."""
         before = steps.index(step)
-        return -(sum(widths[:before]) + GAP * before + lane)
+        return -float(sum(widths[:before]) + GAP * before + lane)
 
     for row in cells:
         _draw_cell(axes, row, middle(row["step"], row["lane"]), theme)

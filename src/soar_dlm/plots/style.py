@@ -111,13 +111,13 @@ def sheet(height: float, caption: str, theme: Theme, width: float = WIDTH) -> It
     """A figure with its caption below; axes drawn in it keep clear of the caption."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(theme.settings):
         lines = fill(caption, int(LINE * width / WIDTH)).count("\n") + 1
         below = (lines * _CAPTION * 1.35 + 8) / 72
-        figure = Figure(figsize=(width, height + below), layout="constrained")
         inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
-        figure.get_layout_engine().set(rect=inside)  # type: ignore[union-attr]
+        figure = Figure(figsize=(width, height + below), layout=ConstrainedLayoutEngine(rect=inside))
         figure.text(
             EDGE,
             4 / 72 / (height + below),

@@ -55,8 +55,9 @@ class Row:
 class Batches:
     """An endless stream of batches.
 
-    1. A pool of examples is encoded; rows longer than the context are left out. With an ``expand_id``, each answer is
-       replaced by one of its states (:mod:`soar_dlm.train.variable_length`; EOS means delete), between BOS and EOS.
+    1. A pool of examples is encoded; rows that are longer than the context or have nothing to hide are left out. With
+       an ``expand_id``, each answer is replaced by one of its states (:mod:`soar_dlm.train.variable_length`; EOS means
+       delete), between BOS and EOS.
     2. Rows are sorted by rounded length and cut into batches of at most ``batch_tokens`` positions.
     3. Every row of a batch is filled with EOS to the length of the longest, as LLaDA does: EOS is learned like any
        other token, and there is no padding to mask.
@@ -88,14 +89,16 @@ class Batches:
             pool, first = pool + 1, 0
 
     def check(self) -> None:
-        """Refuse data of which nothing fits into the context, before anything else is done."""
+        """Refuse data that nothing can be learned from, before anything else is done."""
         self._fitting(0)
 
     def _fitting(self, pool: int) -> list[Row]:
-        rows = self._rows(pool)
+        rows = [row for row in self._rows(pool) if row.start != row.stop]
+        if not rows:
+            raise SettingsError("The training data has nothing to learn: every example has an empty answer.")
         fitting = [row for row in rows if len(row.ids) <= self.context]
         if not fitting:
-            shortest = min((len(row.ids) for row in rows), default=0)
+            shortest = min(len(row.ids) for row in rows)
             raise SettingsError(
                 f"No training example fits into model.context = {self.context} tokens: the shortest of {len(rows)} "
                 f"takes {shortest}. Increase it, or shorten the examples."

@@ -33,7 +33,7 @@ class Example:
 class Examples:
     """The mixture of a recipe.
 
-    1. Every pool holds the sources in the recipe's shares, rounded.
+    1. Every pool holds the sources in the recipe's shares, rounded, with at least one example of each.
     2. A pool depends only on the seed and its number, so that a run can stop and resume anywhere.
     3. Tasks give problems of their training split; files are read once and reshuffled for every pass.
     """
@@ -41,10 +41,12 @@ class Examples:
     def __init__(self, recipe: DataRecipe, seed: int) -> None:
         self.recipe, self.seed = recipe, seed
         total = sum(recipe.tasks.values()) + sum(recipe.files.values())
-        self._tasks = [(make_task(name), round(POOL * share / total)) for name, share in recipe.tasks.items()]
-        self._files = [
-            (read_examples(Path(name)), max(round(POOL * share / total), 1)) for name, share in recipe.files.items()
-        ]
+
+        def count(share: float) -> int:
+            return max(round(POOL * share / total), 1)
+
+        self._tasks = [(make_task(name), count(share)) for name, share in recipe.tasks.items()]
+        self._files = [(read_examples(Path(name)), count(share)) for name, share in recipe.files.items()]
 
     def pool(self, number: int) -> list[Example]:
         """The examples of one pool, source by source."""

@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 
 from soar_dlm import files
-from soar_dlm.errors import CheckpointError, InputFileError, SettingsError
+from soar_dlm.errors import CheckpointError, InputFileError, SettingsError, told
 from soar_dlm.models.layouts import save_tokenizer, save_weights, saved_names
 from soar_dlm.strict_json import json_line, read_json
 from soar_dlm.train.recipe import Recipe
@@ -57,7 +57,7 @@ class RunFolder:
             self.training.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, recipe: Recipe) -> None:
-        """Make the folder, or check that its content came from the same recipe."""
+        """Make the folder ready for a run of this recipe; one with a run of another is refused."""
         self.make()
         for folder in (self.path, self.training):
             files.remove_leftovers(folder)
@@ -75,7 +75,7 @@ class RunFolder:
             before = None
         if not isinstance(before, dict):
             raise InputFileError(
-                f"{str(self.recipe_file)!r} is damaged, so what was trained here cannot be told. Bring it back from a "
+                f"{str(self.recipe_file)!r} is damaged, so it is unknown what was trained here. Restore it from a "
                 "copy, or train into another folder."
             )
         self._same(before, recipe.as_dict())
@@ -97,13 +97,13 @@ class RunFolder:
             return Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the tokenizers library raises no narrower class
             raise CheckpointError(
-                f"{str(self.tokenizer_file)!r} cannot be read ({error}). Delete it: the run makes the same one again."
+                f"{str(self.tokenizer_file)!r} cannot be read ({told(error)}). Delete it: the run makes the same "
+                "one again."
             ) from error
 
     def _same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        changed = sorted(
-            name for name in _flat(before).keys() | _flat(now).keys() if _flat(before).get(name) != _flat(now).get(name)
-        )
+        old, new = _flat(before), _flat(now)
+        changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
         binding = [name for name in changed if name.split(".")[0] not in FREE_TO_CHANGE]
         if binding:
             raise SettingsError(
@@ -123,7 +123,7 @@ class RunFolder:
 
     def broken_state(self, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{str(self.state_file)!r} cannot be read ({error}). Delete it to train from the beginning."
+            f"{str(self.state_file)!r} cannot be read ({told(error)}). Delete it to train from the beginning."
         )
 
     def stamp(self) -> tuple[int, int] | None:
@@ -142,9 +142,9 @@ class RunFolder:
                 raise InputFileError(f"Cannot write {self.state_file}: {error}.") from error
 
     def cut_log(self, step: int) -> None:
-        """Drop what was logged after a step, and a torn last line; other lines stay as they are."""
-        kept = [line for line, entry in self._logged() if entry is None or entry.get("step", 0) <= step]
-        files.write_text(self.log, "".join(line + "\n" for line in kept) if step >= 0 else "")
+        """Drop what was logged after a step, and a torn last line; other lines stay. Step 0 leaves nothing."""
+        kept = [line for line, entry in self._logged() if step and (entry is None or entry.get("step", 0) <= step)]
+        files.write_text(self.log, "".join(line + "\n" for line in kept))
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """What was logged; lines that cannot be read, such as a torn last one, are passed over."""
@@ -169,12 +169,12 @@ class RunFolder:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """The entry on a line of the log, if it is one."""
+    """The entry on a line of the log; None if its numbers are not numbers."""
     try:
         entry = read_json(line)
     except InputFileError:
         return None
-    if not isinstance(entry, dict) or not _is_number(entry.get("step", 0)) or not _is_number(entry.get("loss", 0)):
+    if not isinstance(entry, dict) or not all(_is_number(entry.get(name, 0)) for name in ("step", "loss", "problems")):
         return None
     rates = entry.get("validation", {})
     return entry if isinstance(rates, dict) and all(map(_is_number, rates.values())) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from soar_dlm import files
 from soar_dlm.tasks.catalogue import make_task
@@ -37,8 +38,8 @@ The recipe with all settings and the log of the run are in `training/`.
 def write_card(folder: RunFolder, recipe: Recipe, parameters: int, step: int) -> None:
     """Write the card, with the last validation if there is one."""
     tasks = dict.fromkeys(name for stage in range(len(recipe.stages) + 1) for name in recipe.data_of(stage).tasks)
-    sources = [*tasks, *(name.rsplit("/", 1)[-1] for name in recipe.data.files)]
-    found = [entry for entry in folder.entries() if "validation" in entry]
+    sources = [*tasks, *(Path(name).name for name in recipe.data.files)]
+    found = [entry for entry in folder.entries() if "validation" in entry and "step" in entry]
     results = ""
     if found and found[-1]["validation"]:
         lines = [f"| {name} | {share:.1%} |" for name, share in found[-1]["validation"].items()]

@@ -1,4 +1,4 @@
-"""Processors that announce matrix instructions which their virtual machine forbids."""
+"""Processors that report matrix instructions which their virtual machine does not allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBE = "import torch; ones = torch.ones(64, 64, dtype=torch.bfloat16); ones @ o
 def avoid_forbidden_instructions() -> bool:
     """Keep PyTorch from using AMX instructions if they would kill the process; True if that was needed.
 
-    Some virtual machines announce AMX and kill any process that uses it, as bfloat16 products (and so Muon) do. Only a
+    Some virtual machines report AMX and kill any process that uses it, as bfloat16 products (and so Muon) do. Only a
     separate process can find out; PyTorch reads the setting once, so this must run before PyTorch is imported.
     """
     if SETTING in os.environ or not _announces_amx():

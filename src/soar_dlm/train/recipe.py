@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from soar_dlm import checks, files
-from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.errors import SettingsError, UnknownName, shown
 from soar_dlm.models.families import DREAM, DREAMON, LLADA, Family
 from soar_dlm.search.catalogue import make_strategy
 
@@ -18,26 +18,11 @@ PRECISIONS = ("float32", "bfloat16")
 LOSSES = ("mean", "elbo")
 MOST_PARAMETERS = 300_000_000
 """What one process on one device can be expected to train."""
-
-
 MOST_STEPS = 1_000_000_000
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> None:
-    checks.whole_number(name, value, low)
-    if value > high:
-        raise SettingsError(f"{name} must be at most {high:,}, not {value}.")
-
-
-def _one_of(name: str, value: Any, known: Collection[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise UnknownName(name, value, known)
-
-
 def _shares(name: str, shares: Any) -> None:
-    if not isinstance(shares, Mapping):
-        raise SettingsError(f"{name} must be a table of names with their shares, not {shares!r}.")
-    for source, share in shares.items():
+    for source, share in checks.table(name, shares).items():
         checks.real_number(f"The share of {source!r} in {name}", share, 0, 1e9, open_low=True)
 
 
@@ -62,12 +47,12 @@ class ModelRecipe:
     number_waves: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("family", self.family, FAMILIES)
+        checks.known_name("family", self.family, FAMILIES)
         for name, most in (("width", 65_536), ("layers", 1024), ("heads", 1024), ("context", 131_072)):
-            _whole(f"model.{name}", getattr(self, name), 1, most)
+            checks.whole_number(f"model.{name}", getattr(self, name), 1, most)
         for name, most in (("kv_heads", 1024), ("inner", 262_144)):
             if getattr(self, name) is not None:
-                _whole(f"model.{name}", getattr(self, name), 1, most)
+                checks.whole_number(f"model.{name}", getattr(self, name), 1, most)
         if self.rope_theta is not None:
             checks.real_number("model.rope_theta", self.rope_theta, 1, 1e12, open_low=True)
         checks.true_or_false("model.number_waves", self.number_waves)
@@ -94,8 +79,8 @@ class TokenizerRecipe:
     texts: int = 20_000
 
     def __post_init__(self) -> None:
-        _whole("tokenizer.vocabulary", self.vocabulary, 270, 262_144)
-        _whole("tokenizer.texts", self.texts, 1, 1_000_000)
+        checks.whole_number("tokenizer.vocabulary", self.vocabulary, 270, 262_144)
+        checks.whole_number("tokenizer.texts", self.texts, 1, 1_000_000)
 
 
 @dataclass(frozen=True)
@@ -118,7 +103,7 @@ class DataRecipe:
         if not self.tasks and not self.files:
             raise SettingsError("There is nothing to train on; set data.tasks or data.files, with their shares.")
         checks.real_number("data.full_canvas", self.full_canvas, 0, 1)
-        _whole("data.longest_canvas", self.longest_canvas, 1, 131_072)
+        checks.whole_number("data.longest_canvas", self.longest_canvas, 1, 131_072)
 
 
 @dataclass(frozen=True)
@@ -145,17 +130,17 @@ class TrainingRecipe:
     compile: bool = False
 
     def __post_init__(self) -> None:
-        _whole("training.steps", self.steps, 1, MOST_STEPS)
-        _whole("training.batch_tokens", self.batch_tokens, 1, 16_777_216)
-        _whole("training.warmup", self.warmup, 0, MOST_STEPS)
+        checks.whole_number("training.steps", self.steps, 1, MOST_STEPS)
+        checks.whole_number("training.batch_tokens", self.batch_tokens, 1, 16_777_216)
+        checks.whole_number("training.warmup", self.warmup, 0, MOST_STEPS)
         for name in ("muon_rate", "adam_rate", "clip"):
             checks.real_number(f"training.{name}", getattr(self, name), 0, inf, open_low=True)
         for name in ("weight_decay", "momentum", "decay"):
             checks.real_number(f"training.{name}", getattr(self, name), 0, 1)
         checks.real_number("training.lowest_noise", self.lowest_noise, 0, 1, open_low=True)
         checks.true_or_false("training.compile", self.compile)
-        _one_of("training.loss", self.loss, LOSSES)
-        _one_of("training.precision", self.precision, PRECISIONS)
+        checks.known_name("training.loss", self.loss, LOSSES)
+        checks.known_name("training.precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -170,7 +155,7 @@ class StageRecipe:
     tasks: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _whole("stages.steps", self.steps, 1, MOST_STEPS)
+        checks.whole_number("stages.steps", self.steps, 1, MOST_STEPS)
         checks.real_number("stages.rate", self.rate, 0, 1, open_low=True)
         _shares("stages.tasks", self.tasks)
 
@@ -191,9 +176,9 @@ class ReportRecipe:
 
     def __post_init__(self) -> None:
         for name in ("log", "validate", "save"):
-            _whole(f"report.{name}", getattr(self, name), 1, MOST_STEPS)
-        _whole("report.problems", self.problems, 1, 10_000)
-        make_strategy(self.strategy)  # a name that there is not does not wait for the first validation
+            checks.whole_number(f"report.{name}", getattr(self, name), 1, MOST_STEPS)
+        checks.whole_number("report.problems", self.problems, 1, 10_000)
+        make_strategy(self.strategy)  # an unknown name must not wait for the first validation
 
 
 @dataclass(frozen=True)
@@ -212,12 +197,11 @@ class Recipe:
     report: ReportRecipe = field(default_factory=ReportRecipe)
 
     def __post_init__(self) -> None:
-        _whole("seed", self.seed, 0, 2**40)
-        if not isinstance(self.name, str) or not self.name:
+        checks.whole_number("seed", self.seed, 0, 2**40)
+        for name in ("name", "about", "license"):
+            checks.string(name, getattr(self, name))
+        if not self.name:
             raise SettingsError('A recipe needs a name, such as name = "my-model".')
-        for name in ("about", "license"):
-            if not isinstance(getattr(self, name), str):
-                raise SettingsError(f"{name} must be text, not {getattr(self, name)!r}.")
         if self.parameters > MOST_PARAMETERS:
             raise SettingsError(
                 f"This recipe makes a model of about {self.parameters:,} parameters; soar train takes up to "
@@ -269,7 +253,7 @@ def read_recipe(path: str | Path) -> Recipe:
 def _built(kind: Any, values: Any, where: str) -> Any:
     """A dataclass from a table, and the dataclasses inside it from the tables inside."""
     if not isinstance(values, Mapping):
-        raise SettingsError(f"{where.rstrip('.') or 'The recipe'} must be a table of settings, not {values!r}.")
+        raise SettingsError(f"{where.rstrip('.') or 'The recipe'} must be a table of settings, not {shown(values)}.")
     known = {entry.name: entry for entry in fields(kind)}
     for name in values:
         if name not in known:

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Trainer:
         self._restore()
 
     def _new_tokenizer(self) -> Tokenizer:
-        examples = (example for pool in range(10**9) for example in self.examples[0].pool(pool))
+        examples = (example for pool in count() for example in self.examples[0].pool(pool))
         first = islice(examples, self.recipe.tokenizer.texts)
         texts = (example.prompt + example.answer + example.suffix for example in first)
         fresh = train_tokenizer(texts, self.recipe.model.layout, self.recipe.tokenizer.vocabulary)
@@ -111,10 +111,10 @@ class Trainer:
         self.folder.make()
         with files.locked(self.folder.path):
             if self.folder.stamp() != self._stamp:
-                raise SettingsError(f"Another run has trained in {str(self.folder.path)!r} meanwhile; start again.")
+                raise SettingsError(f"Another run has meanwhile trained in {str(self.folder.path)!r}; start again.")
             self.folder.prepare(self.recipe)
             files.write_text(self.folder.tokenizer_file, self.tokenizer.to_str(pretty=True))
-            self.folder.cut_log(self.step or -1)
+            self.folder.cut_log(self.step)
             if self.step == 0:
                 self.folder.append_log(self._header())
             yield from self._steps(min(until or self.recipe.steps, self.recipe.steps))

@@ -65,7 +65,7 @@ def check_fits(recipe: Recipe, tokenizer: Tokenizer) -> None:
     for name in recipe.data.tasks:
         task, problems = _held_out(name, recipe.report.problems)
         grows = task.infills and recipe.model.variable_length
-        room = max(MAX_LENGTH, task.canvas) + 2 if grows else task.canvas  # beside the blank, BOS and EOS
+        room = max(MAX_LENGTH, task.canvas) + 2 if grows else task.canvas  # the 2 are BOS and EOS
         longest = max(length(one.prompt) + length(one.suffix) for one in problems) + room
         if longest > recipe.model.context:
             raise SettingsError(

@@ -10,11 +10,18 @@ from datasets import Dataset
 
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.problem import Problem
+from soar_dlm.tasks.sandbox.consent import require_consent
 from soar_dlm.tasks.task import Task
 
 
 def problems(soar_task: str, **_: Any) -> dict[str, Dataset]:
-    """The test problems, in their order; published ones are read from SOAR_DATA_DIR or from the Hub."""
+    """The test problems, in their order; published ones are read from SOAR_DATA_DIR or from the Hub.
+
+    A task that runs model-written code is marked ``unsafe_code`` in its file, so that the harness refuses it without
+    ``--confirm_run_unsafe_code``. Here it is refused where the sandbox does not hold, before anything is decoded.
+    """
+    if _loaded(soar_task)[0].runs_code:
+        require_consent(soar_task, allowed=True)
     rows = [
         {"task": soar_task, "place": place, "prompt": problem.prompt, "answer": problem.answer}
         for place, problem in enumerate(_loaded(soar_task)[1])
