@@ -19,9 +19,9 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 
 from soar_dlm.cli.canvas import END, MASK, Drawing, Palette, Pieces, Window, clean, folded, joined
-from soar_dlm.cli.figures import Figures
-from soar_dlm.cli.watch import as_share, frame, show
+from soar_dlm.cli.watch import Pane, as_share, frame, show
 from soar_dlm.engine.trace import BeamEntry, StepRecord
+from soar_dlm.figures import Figures
 from soar_dlm.lm import LM, load
 from soar_dlm.results import Event
 from soar_dlm.search.candidate import Mode
@@ -146,12 +146,12 @@ def test_a_frame_is_never_larger_than_the_terminal(size: tuple[int, int]) -> Non
     """A canvas of 240 tokens used to leave 1,071 lines in the scrollback."""
     width, height = size
     console = terminal(width, height)
-    drawing, window = a_drawing(console), Window()
+    pane = Pane(a_drawing(console))
     text = "一 line of text\twith tabs\n" * 200
     for step in range(0, len(text), 613):
         event = an_event(points(text[:step] + MASK * 300), step=step)
-        shown = frame(drawing, event, window, Palette(console), console, Figures().line(event))
-        lines = console.render_lines(shown, pad=False)
+        pane.follow(event)
+        lines = console.render_lines(frame(pane, Palette(console), console), pad=False)
         assert len(lines) <= max(height, 4)
         assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
 
@@ -324,7 +324,7 @@ def told(*steps: tuple[str, list[BeamEntry]]) -> list[str]:
     figures, lines = Figures(), []
     for step, (canvas, entries) in enumerate(steps, 1):
         record = StepRecord(step, 1, tuple(entries), max(len(entries) - 1, 0))
-        line = figures.line(replace(an_event(points(canvas), step=step), record=record)).plain
+        line = figures.line(replace(an_event(points(canvas), step=step), record=record))
         start = f"step {step}  forwards {step}  "
         assert line.startswith(start)
         lines.append(line.removeprefix(start))

@@ -179,8 +179,10 @@ class Trace:
         try:
             parsed = json.loads(source) if isinstance(source, (str, bytes)) else source
             steps, scene = (parsed["trace"], parsed.get("scene")) if isinstance(parsed, Mapping) else (parsed, None)
-            records = (_record(step) for step in (unpacked(steps) if isinstance(steps, Mapping) else steps))
-            return cls(tuple(records), None if scene is None else Scene.from_json(scene))
+            found = unpacked(steps) if isinstance(steps, Mapping) else steps
+            records = tuple(_record(step) for step in found)
+            _check_order(records)
+            return cls(records, None if scene is None else Scene.from_json(scene))
         except Exception as error:  # it may be anything
             raise InputFileError(f"This is not a trace of soar-dlm ({type(error).__name__}: {told(error)}).") from error
 
@@ -190,6 +192,20 @@ def _record(step: Mapping[str, Any]) -> StepRecord:
     beam = tuple(_entry(entry, number) for entry in step["beam"])
     best = checks.whole_number("best", step.get("best", 0), 0, max(len(beam) - 1, 0))
     return StepRecord(number, checks.whole_number("forwards", step["forwards"], 0), beam, best)
+
+
+def _check_order(records: Sequence[StepRecord]) -> None:
+    """Steps count from 1, and the parent of an entry comes before it; so every path leads back to the start."""
+    for number, record in enumerate(records, start=1):
+        if record.step != number:
+            raise InputFileError(f"step {record.step} is in the place of step {number}")
+        for place, entry in enumerate(record.beam):
+            if entry.after == number:
+                known = place
+            else:
+                known = len(records[entry.after - 1].beam) if entry.after < number else 0
+            if entry.after and entry.origin >= known:
+                raise InputFileError(f"an entry of step {number} has a parent that does not come before it")
 
 
 def _entry(entry: Mapping[str, Any], step: int) -> BeamEntry:
