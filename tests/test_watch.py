@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import pty
 import struct
@@ -29,21 +28,9 @@ from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.search.confidence import Metric
 from soar_dlm.search.metrics import get_metric
 from tests.command import BASE, invoke
+from tests.terminal import Screen, terminal
 
 ENDS = (1, 2)
-
-
-def terminal(width: int = 40, height: int = 10, colours: str = "truecolor", no_color: bool = False) -> Console:
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        height=height,
-        force_terminal=True,
-        color_system=colours,  # type: ignore[arg-type]
-        no_color=no_color,
-        legacy_windows=False,
-        _environ={},
-    )
 
 
 def an_event(tokens: Sequence[int | None], confidence: float | None = 0.9, step: int = 1) -> Event:
@@ -202,30 +189,6 @@ def test_a_share_of_any_metric_is_between_0_and_1() -> None:
     assert entropy(0.0) == 1.0
     assert 0.0 < entropy(-3.0) < entropy(-0.1) < 1.0
     assert as_share(Metric("logit", -2.0, 2.0, lambda shifted, tokens: shifted[:, 0]))(1.0) == 0.75
-
-
-class Screen:
-    """The lines a terminal has been given that are still there, from what rich writes: text, line feeds, cursor up."""
-
-    def __init__(self, output: str) -> None:
-        self.lines, self.row = [""], 0
-        rest = output
-        while rest:
-            if rest.startswith("\x1b["):
-                end = next(at for at, character in enumerate(rest) if at > 1 and character.isalpha())
-                count = int(rest[2:end]) if rest[2:end].isdigit() else 1
-                if rest[end] == "A":
-                    self.row -= count
-                elif rest[end] == "K":
-                    self.lines[self.row] = ""
-                rest = rest[end + 1 :]
-                continue
-            if rest[0] == "\n":
-                self.row += 1
-                self.lines += [""] * (self.row + 1 - len(self.lines))
-            elif rest[0] != "\r":
-                self.lines[self.row] += rest[0]
-            rest = rest[1:]
 
 
 def test_the_finished_text_is_left_once_and_nothing_else(random_llada: LM) -> None:

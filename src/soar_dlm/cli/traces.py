@@ -23,10 +23,12 @@ LONGEST_LINE = 2**28
 AROUND = 10
 """Levels that a line may have around the prompt that it keeps."""
 
+PARTS = ("index", "method", "sample")
 _GZIP = b"\x1f\x8b"
 
 
-class Key(NamedTuple):
+@dataclass(frozen=True)
+class Key:
     """What tells a trace from the others in its file; a part that the file does not have is None."""
 
     index: int
@@ -77,7 +79,7 @@ def chosen_trace(path: Path, choice: Choice) -> Chosen:
     if not fitting:
         raise SettingsError(f"{path} has no such trace. It has {_inventory(keys)}.")
     if len(fitting) > 1:
-        several = [name for name in Key._fields if len({getattr(key, name) for key in fitting}) > 1]
+        several = [name for name in PARTS if len({getattr(key, name) for key in fitting}) > 1]
         options = " and ".join(f"--{name}" for name in several)
         raise SettingsError(f"{path} has {len(fitting)} such traces: {_inventory(fitting)}. Choose one with {options}.")
     try:
@@ -138,7 +140,7 @@ def _texts(line: Any) -> list[str] | None:
 def _inventory(keys: Iterable[Key]) -> str:
     """What there is of each part of the keys, on one line."""
     parts = []
-    for name in Key._fields:
+    for name in PARTS:
         values = list(dict.fromkeys(getattr(key, name) for key in keys if getattr(key, name) is not None))
         if values:
             parts.append(f"{name} {_range(sorted(values)) if name != 'method' else ', '.join(map(repr, values))}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from soar_dlm.notebook.spans import Span
+from soar_dlm.results import MASK_SIGN
 
 SCRIPT = """\
 (() => {
@@ -19,7 +20,7 @@ SCRIPT = """\
   }
   const made = (number) => {
     const [text, style, hint] = spans[number], span = document.createElement("span");
-    span.textContent = text;
+    span.textContent = typeof text === "number" ? "%MASK%".repeat(text) : text;
     span.style.cssText = styles[style];
     if (hint) span.title = hint;
     return span;
@@ -52,13 +53,13 @@ SCRIPT = """\
 
 def player(identity: str, data: str) -> str:
     """A script that puts a slider into each element of this identity; ``data`` is text to it, never markup."""
-    return f"<script>\n{SCRIPT.replace('%ID%', identity).replace('%DATA%', data)}</script>"
+    return f"<script>\n{SCRIPT.replace('%MASK%', MASK_SIGN).replace('%ID%', identity).replace('%DATA%', data)}</script>"
 
 
 def packed(frames: Sequence[Sequence[Span]], lines: Sequence[str]) -> str:
     """Styles, distinct spans, and what changes from frame to frame, as JSON that cannot end a script.
 
-    A change is [a, spans, z]: the first a and the last z spans of the frame before stay.
+    A change is [a, spans, z]: the first a and the last z spans of the frame before stay. Masks are their number.
     """
     styles: dict[str, int] = {}
     numbers: dict[Span, int] = {}
@@ -70,9 +71,13 @@ def packed(frames: Sequence[Sequence[Span]], lines: Sequence[str]) -> str:
         last = _common(before[first:][::-1], now[first:][::-1])
         changes.append([first, now[first : len(now) - last], last])
         before = now
-    spans = [[span.text, styles.setdefault(span.style, len(styles)), span.hint] for span in numbers]
+    spans = [[_short(span.text), styles.setdefault(span.style, len(styles)), span.hint] for span in numbers]
     data = [list(styles), spans, changes, list(lines)]
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _short(text: str) -> str | int:
+    return len(text) if text and not text.strip(MASK_SIGN) else text
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
