@@ -17,10 +17,13 @@ def read() -> Any:
 
 
 def executed() -> Any:
-    """The notebook with the outputs of this run."""
+    """The notebook with the outputs of this run, without warnings, which are about the machine."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     notebook = read()
     NotebookClient(notebook, timeout=1800, kernel_name="python3", record_timing=False).execute(cwd=str(PATH.parent))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr"]
     notebook.metadata.pop("language_info", None)  # has the version of Python
     return notebook
 
@@ -31,9 +34,7 @@ def texts(notebook: Any) -> list[str]:
 
 
 def _text(output: Any) -> str:
-    if output.output_type == "stream":
-        return str(output.text) if output.name == "stdout" else ""
-    return str(output.get("data", {}).get("text/plain", ""))
+    return str(output.text if output.output_type == "stream" else output.get("data", {}).get("text/plain", ""))
 
 
 if __name__ == "__main__":

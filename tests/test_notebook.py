@@ -194,7 +194,7 @@ def test_a_table_shows_itself() -> None:
     html = html_of(table)
     assert "<caption>&lt;m&gt;</caption>" in html
     assert "50.0" in html
-    assert "x2.00" in html
+    assert "SpeedUp</span> x2.00" in html
     assert rendered(table, "html") == html
 
 

@@ -232,23 +232,31 @@ def latex(table: Grid) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
+_SMALL = 'style="font-size:85%;opacity:.75"'
+_LEFT, _RIGHT = (f'style="text-align:{side};vertical-align:top"' for side in ("left", "right"))
+
+
 def html(table: Grid) -> str:
-    """A table without colours of its own, for light pages and dark ones; styles are inline, as some drop sheets."""
-    small, right = 'style="font-size:85%;opacity:.75"', 'style="text-align:right;vertical-align:top"'
-    left = right.replace("right", "left")
-    head = "".join(f"<th {right}>{escape(f'{one.task} {one.length}')}</th>" for one in table.columns)
+    """A table without colours of its own, for light pages and dark ones; styles are inline, as some pages drop sheets."""
+    head = "".join(f"<th {_RIGHT}>{escape(f'{one.task} {one.length}')}</th>" for one in table.columns)
     body = []
     for row in table.rows:
-        cells = [f"<th {left}>{escape(label_of(row))}</th>"]
-        for one in (table.cells.get((row, column)) for column in table.columns):
-            parts = [] if one is None else [escape(accuracy_text(one)), f"<span {small}>{interval_text(one)}</span>"]
-            parts += [escape(speed_text(one))] if one is not None and row.label != GREEDY else []
-            cells.append(f"<td {right}>{'<br>'.join(parts)}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
+        found = (table.cells.get((row, column)) for column in table.columns)
+        cells = "".join(f"<td {_RIGHT}>{_or_blank(cell, _html_cell(row))}</td>" for cell in found)
+        body.append(f"<tr><th {_LEFT}>{escape(label_of(row))}</th>{cells}</tr>")
     return (
         f'<table class="soar-dlm"><caption>{escape(table.model)}</caption><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table><div {small}>{escape(' '.join(notes(table)))}</div>\n"
+        f"<tbody>{''.join(body)}</tbody></table><div {_SMALL}>{escape(' '.join(notes(table)))}</div>\n"
     )
+
+
+def _html_cell(row: Row) -> Callable[[Cell], str]:
+    def text(cell: Cell) -> str:
+        measured = f"{escape(accuracy_text(cell))}<br><span {_SMALL}>{interval_text(cell)}</span>"
+        speed = f"<br><span {_SMALL}>SpeedUp</span> {escape(speed_text(cell))}"
+        return measured if row.label == GREEDY else measured + speed
+
+    return text
 
 
 def as_json(table: Grid) -> str:
