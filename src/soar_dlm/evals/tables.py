@@ -86,6 +86,8 @@ def read_table(*folders: str | Path, number: int | None = None) -> Grid:
     """
     if number is not None and number not in PAPER:
         raise SettingsError(f"The paper's tables are numbered 1, 2 or 3, not {shown(number)}.")
+    if not folders or not all(isinstance(folder, (str, Path)) for folder in folders):
+        raise SettingsError(f"read_table takes one or more paths of folders with results, not {shown(folders)}.")
     judge, metrics = ("correct", None) if number is None else PAPER[number]
     runs = [ResultFolder(folder).read() for folder in result_folders([Path(folder) for folder in folders])]
     if judge == "exact":
@@ -237,7 +239,7 @@ _LEFT, _RIGHT = (f'style="text-align:{side};vertical-align:top"' for side in ("l
 
 
 def html(table: Grid) -> str:
-    """A table without colours of its own, for light pages and dark ones; styles are inline, as some pages drop sheets."""
+    """A table without colours of its own, for light pages and dark ones; styles are inline, as some drop sheets."""
     head = "".join(f"<th {_RIGHT}>{escape(f'{one.task} {one.length}')}</th>" for one in table.columns)
     body = []
     for row in table.rows:
