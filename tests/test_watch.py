@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import pty
 import struct
@@ -19,9 +18,9 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 
 from soar_dlm.cli.canvas import END, MASK, Drawing, Palette, Pieces, Window, clean, folded, joined
-from soar_dlm.cli.figures import Figures
-from soar_dlm.cli.watch import as_share, frame, show
+from soar_dlm.cli.watch import Pane, as_share, frame, show
 from soar_dlm.engine.trace import BeamEntry, StepRecord
+from soar_dlm.figures import Figures
 from soar_dlm.lm import LM, load
 from soar_dlm.results import Event
 from soar_dlm.search.candidate import Mode
@@ -29,21 +28,9 @@ from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.search.confidence import Metric
 from soar_dlm.search.metrics import get_metric
 from tests.command import BASE, invoke
+from tests.terminal import Screen, terminal
 
 ENDS = (1, 2)
-
-
-def terminal(width: int = 40, height: int = 10, colours: str = "truecolor", no_color: bool = False) -> Console:
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        height=height,
-        force_terminal=True,
-        color_system=colours,  # type: ignore[arg-type]
-        no_color=no_color,
-        legacy_windows=False,
-        _environ={},
-    )
 
 
 def an_event(tokens: Sequence[int | None], confidence: float | None = 0.9, step: int = 1) -> Event:
@@ -146,12 +133,12 @@ def test_a_frame_is_never_larger_than_the_terminal(size: tuple[int, int]) -> Non
     """A canvas of 240 tokens used to leave 1,071 lines in the scrollback."""
     width, height = size
     console = terminal(width, height)
-    drawing, window = a_drawing(console), Window()
+    pane = Pane(a_drawing(console))
     text = "一 line of text\twith tabs\n" * 200
     for step in range(0, len(text), 613):
         event = an_event(points(text[:step] + MASK * 300), step=step)
-        shown = frame(drawing, event, window, Palette(console), console, Figures().line(event))
-        lines = console.render_lines(shown, pad=False)
+        pane.follow(event)
+        lines = console.render_lines(frame(pane, Palette(console), console), pad=False)
         assert len(lines) <= max(height, 4)
         assert all(sum(segment.cell_length for segment in line) <= width for line in lines)
 
@@ -202,30 +189,6 @@ def test_a_share_of_any_metric_is_between_0_and_1() -> None:
     assert entropy(0.0) == 1.0
     assert 0.0 < entropy(-3.0) < entropy(-0.1) < 1.0
     assert as_share(Metric("logit", -2.0, 2.0, lambda shifted, tokens: shifted[:, 0]))(1.0) == 0.75
-
-
-class Screen:
-    """The lines a terminal has been given that are still there, from what rich writes: text, line feeds, cursor up."""
-
-    def __init__(self, output: str) -> None:
-        self.lines, self.row = [""], 0
-        rest = output
-        while rest:
-            if rest.startswith("\x1b["):
-                end = next(at for at, character in enumerate(rest) if at > 1 and character.isalpha())
-                count = int(rest[2:end]) if rest[2:end].isdigit() else 1
-                if rest[end] == "A":
-                    self.row -= count
-                elif rest[end] == "K":
-                    self.lines[self.row] = ""
-                rest = rest[end + 1 :]
-                continue
-            if rest[0] == "\n":
-                self.row += 1
-                self.lines += [""] * (self.row + 1 - len(self.lines))
-            elif rest[0] != "\r":
-                self.lines[self.row] += rest[0]
-            rest = rest[1:]
 
 
 def test_the_finished_text_is_left_once_and_nothing_else(random_llada: LM) -> None:
@@ -324,7 +287,7 @@ def told(*steps: tuple[str, list[BeamEntry]]) -> list[str]:
     figures, lines = Figures(), []
     for step, (canvas, entries) in enumerate(steps, 1):
         record = StepRecord(step, 1, tuple(entries), max(len(entries) - 1, 0))
-        line = figures.line(replace(an_event(points(canvas), step=step), record=record)).plain
+        line = figures.line(replace(an_event(points(canvas), step=step), record=record))
         start = f"step {step}  forwards {step}  "
         assert line.startswith(start)
         lines.append(line.removeprefix(start))

@@ -1,4 +1,4 @@
-"""Draws what ``--watch`` shows: two terminals, each on a dark and on a light background and without colours.
+"""Draws what ``--watch`` shows: three terminals, each on a dark and on a light background and without colours.
 
 python docs/figures/make_terminal.py
 """
@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.segment import Segment, Segments
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 import soar_dlm as soar
-from soar_dlm.cli.canvas import Drawing, Palette, Window
-from soar_dlm.cli.figures import Figures
-from soar_dlm.cli.watch import as_share, frame, pieces_of
-from soar_dlm.search.metrics import get_metric
+from soar_dlm.cli import compare
+from soar_dlm.cli.canvas import Palette
+from soar_dlm.cli.watch import Pane, drawing_of, frame
 
 HERE = Path(__file__).parent
 
@@ -56,35 +55,38 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
 
 @dataclass(frozen=True)
 class Scene:
-    """A command, the events it makes, the step to draw, and the text around the blanks."""
+    """A command, the events that each of its strategies makes, the step to draw, and the text around the blanks."""
 
     command: str
     lm: soar.LM
-    events: Iterator[soar.Event]
+    events: dict[str, Iterator[soar.Event]]
     step: int
     around: Sequence[str] = ("", "")
 
 
 def story() -> Scene:
     lm = soar.load("mini-llada")
-    events = lm.stream(STORY + "\n", "soar", max_new_tokens=56)
+    events = {"soar": lm.stream(STORY + "\n", "soar", max_new_tokens=56)}
     return Scene(f'soar generate -m mini-llada -n 56 --watch "{STORY}"', lm, events, 7)
 
 
 def function() -> Scene:
     lm = soar.load("mini-dreamon")
     template = soar.Template.parse(FUNCTION)
-    events = lm.stream_infill(template, "greedy")
+    events = {"greedy": lm.stream_infill(template, "greedy")}
     return Scene("soar infill -m mini-dreamon -s greedy --watch solve.py", lm, events, 24, template.pieces)
 
 
-def draw(scene: Scene, width: int, height: int) -> None:
+def comparison() -> Scene:
+    lm = soar.load("mini-llada")
+    events = {name: lm.stream(STORY + "\n", name, max_new_tokens=56) for name in ("greedy", "soar")}
+    command = f'soar generate -m mini-llada -n 56 --watch --compare greedy,soar "{STORY}"'
+    return Scene(command, lm, events, 9)
+
+
+def draw(scene: Scene, name: str, width: int, height: int) -> None:
     """The same frame in the three looks."""
-    events = []
-    for event in scene.events:
-        events.append(event)
-        if event.step == scene.step:
-            break
+    seen = {strategy: _until(events, scene.step) for strategy, events in scene.events.items()}
     for look in ("dark", "light", "no-color"):
         console = Console(
             file=io.StringIO(),
@@ -95,11 +97,7 @@ def draw(scene: Scene, width: int, height: int) -> None:
             color_system="truecolor",
             no_color=look == "no-color",
         )
-        palette, metric = Palette(console), get_metric(scene.lm.strategy().metric)
-        drawing = Drawing(palette, pieces_of(scene.lm), scene.lm.end_token_ids, as_share(metric), scene.around)
-        window, figures = Window(), Figures()
-        for event in events:
-            shown = frame(drawing, event, window, palette, console, figures.line(event))
+        shown = _frame(scene, seen, console)
         lines = [
             *console.render_lines(Text(f"$ {scene.command}"), pad=False),
             *console.render_lines(shown, pad=False),
@@ -110,9 +108,30 @@ def draw(scene: Scene, width: int, height: int) -> None:
         svg = console.export_svg(
             title="", theme=THEMES["dark" if look == "no-color" else look], code_format=SVG, unique_id="t"
         )
-        (HERE / f"watch-{width}x{height}-{look}.svg").write_text(svg, encoding="utf-8")
+        (HERE / f"{name}-{width}x{height}-{look}.svg").write_text(svg, encoding="utf-8")
+
+
+def _until(events: Iterator[soar.Event], step: int) -> list[soar.Event]:
+    seen = []
+    for event in events:
+        seen.append(event)
+        if event.step == step:
+            break
+    return seen
+
+
+def _frame(scene: Scene, seen: dict[str, list[soar.Event]], console: Console) -> Group:
+    """What the terminal shows after these events."""
+    palette, sides = Palette(console), []
+    for name, events in seen.items():
+        pane = Pane(drawing_of(scene.lm, scene.lm.strategy(name), palette, scene.around))
+        for event in events:
+            pane.follow(event)
+        sides.append(compare.Side(name, iter(()), pane, events[-1]))
+    return frame(sides[0].pane, palette, console) if len(sides) == 1 else compare.frame(sides, palette, console)
 
 
 if __name__ == "__main__":
-    draw(story(), 80, 24)
-    draw(function(), 120, 40)
+    draw(story(), "watch", 80, 24)
+    draw(function(), "watch", 120, 40)
+    draw(comparison(), "compare", 120, 40)

@@ -64,12 +64,18 @@ class Playback:
             cells += takewhile(lambda cell: cell.token not in self.scene.ends, blank)
         return cells
 
+    def standings(self) -> list[Place]:
+        """What the search stood by at the start and after every step; a step that left nothing changes nothing."""
+        places = [Place(0, 0)]
+        for record in self.trace:
+            places.append(Place(record.step, record.best) if record.beam else places[-1])
+        return places
+
     def events(self) -> Iterator[Event]:
         """The steps as :meth:`LM.stream` showed them, without the result of the last."""
-        forwards, standing = 0, Place(0, 0)
-        for record in self.trace:
+        forwards = 0
+        for record, standing in zip(self.trace, self.standings()[1:], strict=True):
             forwards += record.forwards
-            standing = Place(record.step, record.best) if record.beam else standing
             canvas = self.canvas(standing)
             cells = list(canvas.values())
             filler = self.scene.filler

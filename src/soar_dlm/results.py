@@ -49,6 +49,12 @@ class Result:
         values = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name != "trace"}
         return {**values, "trace": self.trace.to_json()} if trace else values
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from soar_dlm.notebook.html import result_html
+
+        return result_html(self)
+
 
 @dataclass(frozen=True)
 class Infilling(Result):

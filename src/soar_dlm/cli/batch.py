@@ -25,17 +25,20 @@ def summary(result: Result) -> dict[str, Any]:
     return {name: figures[name] for name in FIGURES} | ({"details": details} if details else {})
 
 
-def trace_record(index: int, prompt: Any, result: Result, sample: int | None = None) -> dict[str, Any]:
+def trace_record(
+    index: int, prompt: Any, result: Result, sample: int | None = None, method: str | None = None
+) -> dict[str, Any]:
     """One line of a trace file; canvas positions count from the start of the prompt."""
     return {
         "index": index,
+        **({} if method is None else {"method": method}),
         **({} if sample is None else {"sample": sample}),
         "prompt": prompt,
         "text": result.text,
         "token_ids": result.token_ids,
         "prompt_length": result.prompt_length,
         **summary(result),
-        "trace": result.trace.to_json(),
+        **result.trace.to_line(),
     }
 
 

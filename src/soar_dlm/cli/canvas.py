@@ -130,14 +130,12 @@ class Drawing:
             cells.append(after)
         return cells
 
-    def final(self, event: Event, pieces: Pieces) -> list[Cell]:
+    def final(self, event: Event, texts: Sequence[str], pieces: Pieces) -> list[Cell]:
         """The finished text in place of the canvas: nothing after its end, and no special tokens.
 
-        ``pieces`` must read tokens as the result does.
+        ``texts`` has the text of each blank, and ``pieces`` must read tokens as it does.
         """
-        result, cells = event.result, [self._around[0]]
-        assert result is not None
-        texts: list[str] = getattr(result, "blanks", [result.text])
+        cells = [self._around[0]]
         for blank, (text, after) in enumerate(zip(texts, self._around[1:], strict=True)):
             places = [index for index, number in enumerate(event.blanks) if number == blank]
             run = list(takewhile(lambda index: self._kind(event, index) == "text", places))

@@ -21,6 +21,9 @@ from soar_dlm.strict_json import json_line
 STREAM = Path("-")
 """The name for standard input and standard output."""
 
+SEPARATOR = "---"
+"""The line between several texts for one prompt."""
+
 LONGEST_TEXT = 64 * 2**20
 """The most bytes of a text, far more than any model reads."""
 

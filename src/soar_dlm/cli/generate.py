@@ -14,7 +14,8 @@ from rich.console import Console
 
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.batch import BatchWriter, run_batch, trace_record
-from soar_dlm.cli.files import STREAM, Output, check_apart, open_input, read_text
+from soar_dlm.cli.compare import check_compare, compared, show_compared
+from soar_dlm.cli.files import SEPARATOR, STREAM, Output, check_apart, open_input, read_text
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lines import Line, option_names, read_lines
 from soar_dlm.cli.loading import import_library, loaded
@@ -30,9 +31,6 @@ from soar_dlm.strict_json import json_line
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
     from soar_dlm.search.strategy import Strategy
-
-SEPARATOR = "---"
-"""The line between several texts for one prompt."""
 
 
 @takes(loading=opt.LOADING, method=opt.METHOD, decoding=opt.GENERATE)
@@ -53,15 +51,19 @@ def generate(
     trace: opt.TraceFile = None,
     stats: opt.Stats = False,
     watch: opt.Watch = False,
+    compare: opt.Compare = None,
     loading: dict[str, Any],
 ) -> None:
     """Continue a prompt, or every prompt of a JSON-lines file.
 
     For example: [cyan]soar generate -m GSAI-ML/LLaDA-8B-Base "The capital of France is" --watch[/cyan]
 
+    Two strategies side by side: [cyan]soar generate -m mini-llada "..." --watch --compare greedy,soar[/cyan]
+
     Many prompts: [cyan]soar generate -m GSAI-ML/LLaDA-8B-Instruct --chat -i prompts.jsonl -o answers.jsonl[/cyan]
     """
     many = jsonl or (input_file is not None and input_file.suffix == ".jsonl")
+    check_compare(compare, watch, stats=stats)
     _check_combination(many, watch, n, resume, overwrite, output)
     make_options(GenerateOptions, decoding)
     source = _source(prompt, input_file, jsonl)
@@ -76,6 +78,9 @@ def generate(
             found = progress_of(output, trace, lines) if resume and output is not None else Progress()
             lm, strategy = _ready(model, loading, method)
             _many(lm, strategy, lines, found, BatchWriter(target, traces, found), n, decoding, totals)
+        elif compare is not None:
+            text = _text(prompt, source)
+            _compared(model, loading, compare, method, text, target, traces, decoding)
         else:
             text = _text(prompt, source)
             lm, strategy = _ready(model, loading, method)
@@ -132,6 +137,32 @@ def _one(
         for result in results:
             totals.add(result)
         console.print(totals.table(seconds))
+
+
+def _compared(
+    model: str,
+    loading: dict[str, Any],
+    names: str,
+    method: dict[str, Any],
+    prompt: str,
+    output: Output,
+    trace: Output | None,
+    decoding: dict[str, Any],
+) -> None:
+    """Several strategies; the output has their texts, and the trace file a line for each."""
+    import_library()
+    from soar_dlm.cli.watch import shown_on
+
+    methods = compared(names, method)
+    lm, console = loaded(model, loading), screen()
+    chosen = {name: one.strategy(lm) for name, one in methods.items()}
+    streams = {name: (strategy, lm.stream(prompt, strategy, **decoding)) for name, strategy in chosen.items()}
+    results = show_compared(lm, streams, console)
+    if not (output.is_stdout and shown_on(console)):
+        output.replace(f"\n{SEPARATOR}\n".join(result.text for result in results.values()))
+    if trace is not None:
+        records = (trace_record(0, prompt, result, method=name) for name, result in results.items())
+        trace.replace("\n".join(map(json_line, records)))
 
 
 def _many(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
@@ -12,7 +13,8 @@ import typer
 
 from soar_dlm.cli import options as opt
 from soar_dlm.cli.batch import trace_record
-from soar_dlm.cli.files import STREAM, Output, check_apart, read_text
+from soar_dlm.cli.compare import check_compare, compared, show_compared
+from soar_dlm.cli.files import SEPARATOR, STREAM, Output, check_apart, read_text
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
@@ -25,6 +27,9 @@ from soar_dlm.strict_json import json_line
 from soar_dlm.template import Template
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from soar_dlm.lm import LM
     from soar_dlm.results import Infilling
 
 
@@ -52,12 +57,14 @@ def infill(
     trace: opt.TraceFile = None,
     stats: opt.Stats = False,
     watch: opt.Watch = False,
+    compare: opt.Compare = None,
     loading: dict[str, Any],
 ) -> None:
     """Fill the blanks of a text. A blank alone on its line stands for the whole line.
 
     For example: [cyan]soar infill -m Dream-org/DreamOn-v0-7B solution.py --marker "# TODO" --write[/cyan]
     """
+    check_compare(compare, watch, stats=stats, write=write)
     checked = make_options(InfillOptions, decoding)
     if write and (file is None or file == STREAM or output is not None):
         raise SettingsError("--write changes FILE in place; name a file, and leave out --output.")
@@ -69,11 +76,15 @@ def infill(
         before = _content(file) if write and file is not None else b""
         template = _template(file, marker, prefix, suffix, checked.length)
         import_library()
+        decoding["trace"] = trace is not None
+        console = screen()
+        if compare is not None:
+            methods = compared(compare, method)
+            _compared(loaded(model, loading), methods, template, target, traces, decoding, only, console)
+            return
         chosen = Method(method)
         lm = loaded(model, loading)
         strategy = chosen.strategy(lm)
-        decoding["trace"] = trace is not None
-        console = screen()
         started, shown = time.perf_counter(), False
         if watch:
             from soar_dlm.cli.watch import show, shown_on
@@ -90,7 +101,7 @@ def infill(
         elif not shown:
             target.replace((result.text if only else result.whole).removesuffix("\n"))
         if traces is not None:
-            traces.replace(json_line({**trace_record(0, list(template.pieces), result), "blanks": result.blanks}))
+            traces.replace(_trace_line(template, result))
     if stats:
         totals = Totals()
         totals.add(result)
@@ -106,6 +117,34 @@ def _check_unchanged(file: Path, before: bytes) -> None:
     """Refuse to write over what somebody else, such as an editor, saved while the blanks were being filled."""
     if _content(file) != before:
         raise InputFileError(f"{file} was changed while its blanks were being filled, so it stays as it is. Try again.")
+
+
+def _compared(
+    lm: LM,
+    methods: Mapping[str, Method],
+    template: Template,
+    output: Output,
+    traces: Output | None,
+    decoding: dict[str, Any],
+    only: bool,
+    console: Console,
+) -> None:
+    """Several strategies; the output has their texts, and the trace file a line for each."""
+    from soar_dlm.cli.watch import shown_on
+
+    chosen = {name: one.strategy(lm) for name, one in methods.items()}
+    streams = {name: (strategy, lm.stream_infill(template, strategy, **decoding)) for name, strategy in chosen.items()}
+    results = cast("dict[str, Infilling]", show_compared(lm, streams, console, template.pieces))
+    if only or not (output.is_stdout and shown_on(console)):
+        texts = ((one.text if only else one.whole).removesuffix("\n") for one in results.values())
+        output.replace(f"\n{SEPARATOR}\n".join(texts))
+    if traces is not None:
+        traces.replace("\n".join(_trace_line(template, result, name) for name, result in results.items()))
+
+
+def _trace_line(template: Template, result: Infilling, method: str | None = None) -> str:
+    record = trace_record(0, list(template.pieces), result, method=method)
+    return json_line({**record, "blanks": result.blanks})
 
 
 def _template(file: Path | None, marker: str | None, prefix: Path | None, suffix: Path | None, length: int) -> Template:

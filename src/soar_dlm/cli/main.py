@@ -26,6 +26,7 @@ from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
 from soar_dlm.cli.table import table
 from soar_dlm.cli.tasks import tasks
+from soar_dlm.cli.trace import trace
 from soar_dlm.cli.train import train
 from soar_dlm.cli.tune import tune
 from soar_dlm.errors import SoarError
@@ -39,7 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Write": {"generate": generate, "chat": chat, "infill": infill},
+    "Write": {"generate": generate, "chat": chat, "infill": infill, "trace": trace},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
     "See": {"plot": plot},
     "Train": {"train": train},

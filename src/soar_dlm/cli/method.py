@@ -24,7 +24,7 @@ class Method:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._own = {name: value for name, value in given.items() if name not in ("strategy", "preset", "settings")}
-        self._pairs: dict[str, str] = dict(_pair(text) for text in given.get("settings", ()))
+        self._pairs: dict[str, str] = dict(pair(text) for text in given.get("settings", ()))
         self._name: str | None = given.get("strategy")
         self._chosen: Strategy | None = None
         if "preset" in given:
@@ -67,7 +67,8 @@ def setting_value(name: str, text: str, default: Any) -> Any:
         return text
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """Name and value of ``--set NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
         raise SettingsError(f"--set takes NAME=VALUE, not {text!r}.")

@@ -124,6 +124,15 @@ Resume = Annotated[
 TraceFile = Annotated[Optional[Path], _option(_FILES, "Write every step of the search as JSON lines.", "--trace")]
 Stats = Annotated[bool, _option(_FILES, "Show steps, forwards, confidence and speed.", "--stats")]
 Watch = Annotated[bool, _option(_FILES, "Show the canvas as it fills, coloured by confidence.", "--watch", "-w")]
+Compare = Annotated[
+    Optional[str],
+    _option(
+        _STRATEGY,
+        "With --watch: several strategies side by side, names separated by commas.",
+        "--compare",
+        autocompletion=completion.strategies,
+    ),
+]
 Samples = Annotated[Optional[int], _option(_DECODING, "Texts per prompt; needs --temperature.", "--n", metavar="<int>")]
 
 Seed = Annotated[int, _option(_DECODING, "Seed of sampling.")]

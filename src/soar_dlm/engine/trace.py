@@ -116,6 +116,15 @@ class Trace:
     steps: tuple[StepRecord, ...]
     scene: Scene | None = field(default=None, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self)} steps>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from soar_dlm.notebook.html import trace_html
+
+        return trace_html(self)
+
     def __iter__(self) -> Iterator[StepRecord]:
         return iter(self.steps)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
-from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.doors import door
+from soar_dlm.errors import SettingsError, UnknownName, shown
 from soar_dlm.evals.comparison import Summary, summary
 from soar_dlm.evals.paper import Figure, paper_figure
-from soar_dlm.evals.results import Record, Results
+from soar_dlm.evals.results import Record, ResultFolder, Results, result_folders
 from soar_dlm.strict_json import json_text, plain
 
 Judge = Literal["correct", "exact"]
@@ -56,6 +59,46 @@ class Grid:
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     cells: Mapping[tuple[Row, Column], Cell]
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{column.task} {column.length}" for column in self.columns)
+        return f"<Grid of {self.model}: {', '.join(label_of(row) for row in self.rows)} on {columns}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html(self)
+
+
+PAPER: dict[int, tuple[Judge, tuple[str, ...] | None]] = {
+    1: ("correct", ("probability",)),
+    2: ("correct", ("margin", "neg_entropy")),
+    3: ("exact", None),
+}
+"""The tables of the paper: how answers are judged, and which metrics they show."""
+
+
+@door
+def read_table(*folders: str | Path, number: int | None = None) -> Grid:
+    """The results in some folders, and in the folders inside them, as a table; ``number`` chooses one of the paper's.
+
+    It shows itself in notebooks, and :func:`rendered` writes it in other formats.
+    """
+    if number is not None and number not in PAPER:
+        raise SettingsError(f"The paper's tables are numbered 1, 2 or 3, not {shown(number)}.")
+    if not folders or not all(isinstance(folder, (str, Path)) for folder in folders):
+        raise SettingsError(f"read_table takes one or more paths of folders with results, not {shown(folders)}.")
+    judge, metrics = ("correct", None) if number is None else PAPER[number]
+    runs = [ResultFolder(folder).read() for folder in result_folders([Path(folder) for folder in folders])]
+    if judge == "exact":
+        runs = [run for run in runs if any(record.exact is not None for record in run.records)]
+    made = grid(runs, judge, metrics) if runs else None
+    if made is None or not made.cells:
+        wanted = "to show" if number is None else f"for Table {number}"
+        raise SettingsError(
+            f"These results have nothing {wanted} yet: a table needs at least one chunk of problems that all methods "
+            "have decoded."
+        )
+    return made
 
 
 def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[str] | None = None) -> Grid:
@@ -181,13 +224,40 @@ def latex(table: Grid) -> str:
     ]
     for row in table.rows:
         found = [table.cells.get((row, column)) for column in table.columns]
-        label = row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
+        label = label_of(row)
         cells = [_or_blank(cell, lambda one: _escaped(whole_text(one))) for cell in found]
         lines.append(" & ".join([_escaped(label), *cells]) + r" \\")
         if row.label != GREEDY:
             speeds = [_or_blank(cell, lambda one: speed_text(one).replace("x", r"$\times$")) for cell in found]
             lines.append(" & ".join([r"\textit{SpeedUp}", *speeds]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+_SMALL = 'style="font-size:85%;opacity:.75"'
+_LEFT, _RIGHT = (f'style="text-align:{side};vertical-align:top"' for side in ("left", "right"))
+
+
+def html(table: Grid) -> str:
+    """A table without colours of its own, for light pages and dark ones; styles are inline, as some drop sheets."""
+    head = "".join(f"<th {_RIGHT}>{escape(f'{one.task} {one.length}')}</th>" for one in table.columns)
+    body = []
+    for row in table.rows:
+        found = (table.cells.get((row, column)) for column in table.columns)
+        cells = "".join(f"<td {_RIGHT}>{_or_blank(cell, _html_cell(row))}</td>" for cell in found)
+        body.append(f"<tr><th {_LEFT}>{escape(label_of(row))}</th>{cells}</tr>")
+    return (
+        f'<table class="soar-dlm"><caption>{escape(table.model)}</caption><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table><div {_SMALL}>{escape(' '.join(notes(table)))}</div>\n"
+    )
+
+
+def _html_cell(row: Row) -> Callable[[Cell], str]:
+    def text(cell: Cell) -> str:
+        measured = f"{escape(accuracy_text(cell))}<br><span {_SMALL}>{interval_text(cell)}</span>"
+        speed = f"<br><span {_SMALL}>SpeedUp</span> {escape(speed_text(cell))}"
+        return measured if row.label == GREEDY else measured + speed
+
+    return text
 
 
 def as_json(table: Grid) -> str:
@@ -209,7 +279,7 @@ def as_json(table: Grid) -> str:
 LATEX: dict[str, str | int | None] = {sign: f"\\{sign}" for sign in "_%&#${}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
 LATEX |= {BETTER: r"$\uparrow$", WORSE: r"$\downarrow$"}
-FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex, "json": as_json}
+FORMATS: dict[str, Callable[[Grid], str]] = {"markdown": markdown, "latex": latex, "html": html, "json": as_json}
 
 
 def rendered(table: Grid, style: str) -> str:
@@ -217,6 +287,11 @@ def rendered(table: Grid, style: str) -> str:
     if style not in FORMATS:
         raise UnknownName("format", style, [*FORMATS, "terminal"])
     return FORMATS[style](table)
+
+
+def label_of(row: Row) -> str:
+    """A method's name, with its metric unless that is the usual one."""
+    return row.label if row.metric == "probability" else f"{row.label} ({row.metric})"
 
 
 def _or_blank(cell: Cell | None, text: Callable[[Cell], str]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 if TYPE_CHECKING:
     from soar_dlm.engine.trace import BeamEntry, StepRecord
     from soar_dlm.results import Event
@@ -27,14 +25,14 @@ class Figures:
         self._dive = 0
         self._best: float | None = None
 
-    def line(self, event: Event) -> Text:
+    def line(self, event: Event) -> str:
         parts = [f"step {event.step}", f"forwards {event.forwards}"]
         if event.record is not None:
             self._follow(event.record)
             parts += self._doing(event.record, event)
         if self._best is not None and event.result is None:
             parts.append(f"best {self._best:.4f}")
-        return Text("  ".join(parts))
+        return "  ".join(parts)
 
     def _follow(self, record: StepRecord) -> None:
         """Note the dives and the verdicts of a step."""

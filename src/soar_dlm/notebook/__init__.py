@@ -1,0 +1,1 @@
+"""How results and traces look in a notebook. Nothing here is imported before one is shown."""
