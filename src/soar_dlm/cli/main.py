@@ -20,6 +20,7 @@ from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
+from soar_dlm.cli.report import report
 from soar_dlm.cli.screen import say
 from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {"generate": generate, "chat": chat, "infill": infill},
-    "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
+    "Measure and tune": {"eval": evaluate, "table": table, "report": report, "sweep": sweep, "tune": tune},
     "Train": {"train": train},
     "Look up": {"models": models, "strategies": strategies, "tasks": tasks},
 }
