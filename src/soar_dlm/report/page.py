@@ -1,4 +1,4 @@
-"""One file with everything in it: tables, figures, the explorer and its data, and the rule that nothing else may run."""
+"""One file with everything in it: tables, figures, the explorer and its data, and a policy that lets nothing in."""
 
 from __future__ import annotations
 
@@ -73,9 +73,7 @@ def _hash(source: str) -> str:
 
 
 def _lede(runs: Sequence[Run]) -> str:
-    methods = dict.fromkeys(
-        method["label"] for run in runs for name, method in run.results.settings["methods"].items()
-    )
+    methods = dict.fromkeys(method["label"] for run in runs for name, method in run.results.settings["methods"].items())
     problems = sum(len(next(iter(run.records().values()))) for run in runs)
     tasks = dict.fromkeys(run.task for run in runs)
     return text(f"{_count(len(methods), 'method')} on {_count(problems, 'problem')} of {', '.join(tasks)}.")

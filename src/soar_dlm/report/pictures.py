@@ -11,8 +11,8 @@ from soar_dlm.errors import SettingsError
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 DRAWN = frozenset(
-    "svg g defs symbol use path rect circle ellipse line polyline polygon text tspan title desc clipPath mask pattern "
-    "marker linearGradient radialGradient stop".split()
+    ["svg", "g", "defs", "symbol", "use", "clipPath", "mask", "pattern", "marker", "title", "desc", "text", "tspan"]
+    + ["path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "linearGradient", "radialGradient", "stop"]
 )
 LEFT_OUT = frozenset(["metadata", "style"])
 """What programs that draw add for others."""

@@ -12,10 +12,11 @@ from soar_dlm.report.runs import Run
 
 NOTES = (
     "Accuracy is shown with its 95% interval (Wilson). Forwards, evaluations of one candidate, are the mean per "
-    "problem. Speed-up is greedy’s wall time over the method’s for the same problems, decoded in turns. Gained and "
-    "lost count the problems that only the method or only greedy solved; p is McNemar’s exact test of the two. "
+    "problem. Speed-up is greedy's wall time over the method's for the same problems, decoded in turns. Gained and "
+    "lost count the problems that only the method or only greedy solved; p is McNemar's exact test of the two. "
     f"↑ and ↓ mark what is better or worse than greedy with p < {SURE}."
 )
+MINUS, TIMES, NOTHING = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 WIDTH, HEIGHT = 120, 14
 """The drawing of an interval, from 0% to 100%."""
 
@@ -83,7 +84,7 @@ def _line(
     for one in shown:
         cell = (exact if one.exact and exact is not None else made).cells[row, column]
         unpaired = one.paired and (row.label == GREEDY or not cell.compared)
-        found += f"<td data-title='{text(one.title)}'>{'–' if unpaired else one.markup(cell)}</td>"
+        found += f"<td data-title='{text(one.title)}'>{NOTHING if unpaired else one.markup(cell)}</td>"
     kind = " class='baseline'" if row.label == GREEDY else ""
     return f"<tr{kind}><th scope='row'>{text(label)}</th>{found}</tr>"
 
@@ -94,16 +95,16 @@ def _shown(exact: bool, paper: bool) -> list[Shown]:
     columns += [Shown("Paper", _paper)] if paper else []
     return columns + [
         Shown("Forwards", lambda cell: f"{cell.measured.forwards:.1f}"),
-        Shown("Tokens per forward", lambda cell: f"{cell.measured.tokens_per_forward:.2f}"),
+        Shown("Tokens/forward", lambda cell: f"{cell.measured.tokens_per_forward:.2f}"),
         Shown("Speed-up", _speed_up, paired=True),
         Shown("Gained", lambda cell: f"+{cell.measured.gained}", paired=True),
-        Shown("Lost", lambda cell: f"−{cell.measured.lost}", paired=True),
+        Shown("Lost", lambda cell: f"{MINUS}{cell.measured.lost}", paired=True),
         Shown("p", _p_value, paired=True),
     ]
 
 
 def _accuracy(cell: Cell) -> str:
-    return f"<strong>{cell.measured.accuracy:.1%}</strong> <span class='sign'>{sign(cell.measured)}</span>"
+    return f"{sign(cell.measured)} <strong>{cell.measured.accuracy:.1%}</strong>"
 
 
 def _interval(cell: Cell) -> str:
@@ -122,7 +123,7 @@ def _paper(cell: Cell) -> str:
 
 def _speed_up(cell: Cell) -> str:
     speed = cell.measured.speed_up
-    return f"×{speed:.2f}" if isfinite(speed) else "–"
+    return f"{TIMES}{speed:.2f}" if isfinite(speed) else NOTHING
 
 
 def _p_value(cell: Cell) -> str:

@@ -173,25 +173,36 @@ const SoarTrace = (() => {
     return runs;
   }
 
+  // A token that goes over several lines is drawn as one element for each.
   function drawnRun(run, scene, fresh) {
-    const cell = run.cells[0];
-    const made = element("span", `cell ${run.kind}`, textOfRun(run, scene));
-    if (run.kind !== "mask" && cell.confidence !== null) {
-      const least = Math.min(...run.cells.map(one => one.confidence === null ? Infinity : one.confidence));
-      const level = levelOf(scene, least);
-      made.classList.add(`sure-${level}`);
-      if (level > SURE.indexOf(0.5)) made.classList.add("unsure");
+    const parts = document.createDocumentFragment(), kind = kindsOf(run, scene, fresh);
+    const lines = textOfRun(run, scene).split("\n");
+    lines.forEach((line, place) => {
+      const broken = place < lines.length - 1;
+      if (!broken && !line && place) return;
+      const made = element("span", kind, broken ? line + NEWLINE : line);
+      made.dataset.at = run.cells[0].at;
+      made.tabIndex = -1;
+      parts.append(made, ...(broken ? ["\n"] : []));
+    });
+    return parts;
+  }
+
+  function kindsOf(run, scene, fresh) {
+    const kinds = ["cell", run.kind], known = run.cells.map(cell => cell.confidence).filter(one => one !== null);
+    if (known.length) {
+      const level = levelOf(scene, Math.min(...known));
+      kinds.push(`sure-${level}`);
+      if (level > SURE.indexOf(0.5)) kinds.push("unsure");
     }
-    if (run.cells.some(one => fresh.has(one.at))) made.classList.add("fresh");
-    made.dataset.at = cell.at;
-    made.tabIndex = -1;
-    return made;
+    if (run.cells.some(cell => fresh.has(cell.at))) kinds.push("fresh");
+    return kinds.join(" ");
   }
 
   function textOfRun(run, scene) {
     if (run.kind === "mask") return MASK;
     if (run.kind === "end") return run.cells.length === 1 ? END : `${END}\u00d7${run.cells.length}`;
-    return pieceOf(scene, run.cells[0].token).replaceAll("\n", `${NEWLINE}\n`);
+    return pieceOf(scene, run.cells[0].token);
   }
 
   function pieceOf(scene, token) {
@@ -205,7 +216,7 @@ const SoarTrace = (() => {
     const cell = playback.canvas(place).find(one => one.at === at);
     if (!cell) return "";
     if (cell.token === null) return `Position ${at}: masked`;
-    const what = playback.scene.ends.includes(cell.token) ? "end of text" : `\u201c${visible(pieceOf(playback.scene, cell.token))}\u201d`;
+    const what = quoted(playback.scene, cell.token);
     if (cell.step === null) return `${what}: filled in, not decided on`;
     return `${what}: step ${cell.step}, ${cell.mode}, confidence ${number(cell.confidence)}`;
   }
@@ -217,13 +228,22 @@ const SoarTrace = (() => {
     const entry = playback.at(place), parts = [];
     const written = entry.sizes.filter(size => size === 1).length;
     if (entry.mode === "reopened") parts.push(`took back ${counted(entry.positions.length, "token")}`);
-    else if (written) parts.push(`wrote ${counted(written, "token")}`);
+    else if (written) parts.push(written === 1 ? `wrote ${soleToken(playback.scene, entry)}` : `wrote ${counted(written, "token")}`);
     const grown = entry.sizes.filter(size => size > 1).length, gone = entry.sizes.filter(size => size === 0).length;
     if (grown) parts.push(`expanded ${counted(grown, "mask")}`);
     if (gone) parts.push(`deleted ${counted(gone, "mask")}`);
     if (entry.verdict !== null) parts.push(`verdict ${number(entry.verdict)}`);
     if (entry.dive) parts.push(`dive ${entry.dive}`);
     return [entry.mode, ...parts].join(", ");
+  }
+
+  function soleToken(scene, entry) {
+    const place = entry.sizes.indexOf(1);
+    return `${quoted(scene, entry.tokens[place])} with confidence ${number(entry.confidence[place])}`;
+  }
+
+  function quoted(scene, token) {
+    return scene.ends.includes(token) ? "the end of text" : `\u201c${visible(pieceOf(scene, token))}\u201d`;
   }
 
   function visible(text) {
@@ -284,7 +304,7 @@ const SoarTrace = (() => {
     return found.map(one => ({...one, deepest}));
   }
 
-  const SPACE = {left: 10, right: 10, strip: 9, gap: 12, lane: 16, axis: 16, least: 6, most: 18};
+  const SPACE = {left: 10, right: 10, strip: 9, gap: 12, lane: 18, axis: 16, least: 6, most: 18};
 
   function svg(name, attributes, kind) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -406,6 +426,6 @@ const SoarTrace = (() => {
   }
 
   return {
-    MASK, END, SURE, TOLD, Playback, share, element, visible, counted, drawCanvas, drawLanes, sign, cellSentence, stepSentence,
+    MASK, END, SURE, TOLD, Playback, element, counted, drawCanvas, drawLanes, sign, cellSentence, stepSentence,
   };
 })();
