@@ -81,7 +81,14 @@ def run_of(
 def settings_of(
     name: str, model: str, methods: Sequence[str], count: int, labels: Mapping[str, str], traced: bool
 ) -> dict[str, Any]:
-    described = {"strategy": "", "metric": "probability", "beam": None, "threshold": None, "length": 12, "options": {}}
+    described: dict[str, Any] = {
+        "strategy": "",
+        "metric": "probability",
+        "beam": None,
+        "threshold": None,
+        "length": 12,
+        "options": {},
+    }
     return {
         "model": model,
         "revision": None,

@@ -19,7 +19,7 @@ from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.report import Picture, Run, read_runs, report_page
 from soar_dlm.report.tables import MINUS, NOTHING, TIMES
 from tests.command import runner
-from tests.report_runs import small_run, write
+from tests.report_runs import run_of, small_run, write
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_the_tables_compare_with_greedy(run: Run) -> None:
     assert "a processor, 2 cores, 1 thread" in told
     assert "sums 4 problems · length 12" in told
     forwards = sum(one.forwards for one in run.records()["SOAR"]) / 4
-    plain = told.translate(str.maketrans({MINUS: "-", TIMES: "x", NOTHING: "?"}))
+    plain = told.replace(MINUS, "-").replace(TIMES, "x").replace(NOTHING, "?")
     assert re.search(rf"SOAR 50\.0% 15\.0% to 85\.0% {forwards:.1f} \S+ x1\.00 \+1 -1 1\.000", plain)
     assert re.search(r"Greedy 50\.0% 15\.0% to 85\.0% 12\.0 1\.00 \? \? \? \?", plain)
 
@@ -168,7 +168,7 @@ def test_figures_are_drawings_and_nothing_else(run: Run) -> None:
     assert re.search(r'<section id="figures"[^>]* hidden>', hidden)
     page = report_page([run], [Picture("speed up", "Speed & accuracy", SVG.replace("{more}", ""))])
     assert not re.search(r'<section id="figures"[^>]* hidden>', page)
-    found = re.search(r"<figure id='figure-speed up'>.*?</figure>", page, flags=re.DOTALL)
+    found = re.search(r"<figure id='figure-speed-up'>.*?</figure>", page, flags=re.DOTALL)
     assert found is not None
     figure = found[0]
     assert "<figcaption>Speed &amp; accuracy</figcaption>" in figure
@@ -213,3 +213,21 @@ def test_the_command_says_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert "no traces of sums" in done.output
     nothing = runner.invoke(app, ["report", str(tmp_path / "none"), "-o", str(tmp_path / "other.html")])
     assert isinstance(nothing.exception, SettingsError)
+
+
+def test_a_thousand_problems_by_five_methods_take_less_than_10_megabytes() -> None:
+    """Extrapolated from the methods with the shortest and the longest traces, without what more problems would save."""
+    lm = soar.load("mini-llada", device="cpu")
+    names = ("Eva", "Tom", "Leila", "Dan")
+    prompts = [
+        f"{one} wins {place + 7} stickers. {one} gives {place + 2} away. How many are left?"
+        for place, one in enumerate(names)
+    ]
+    results = {
+        repr(strategy): lm.generate(prompts, strategy, max_new_tokens=56, trace=True)
+        for strategy in (soar.Greedy(), soar.PositionBeam(2))
+    }
+    without = report_page([run_of(results, dict.fromkeys(results, "0000"), traced=False)])
+    whole = report_page([run_of(results, dict.fromkeys(results, "0000"))])
+    longest = (len(whole) - len(without)) / (len(prompts) * len(results))
+    assert len(without) + 5_000 * longest < 10e6

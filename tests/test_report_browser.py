@@ -71,13 +71,16 @@ class Reader:
     """A page in the browser that must not complain, nor ask for anything."""
 
     def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.path, self.complaints = path, []
+        self.path = path
+        self.complaints: list[str] = []
         self.page = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}).new_page()
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("request", lambda request: request.url.startswith("file:") or self.complaints.append(request.url))
+        self.page.on("request", self._requested)
 
-    complaints: list[str]
+    def _requested(self, request: Any) -> None:
+        if not request.url.startswith("file:"):
+            self.complaints.append(request.url)
 
     def open(self, *link: object) -> Any:
         """The page at a link, once it is ready."""

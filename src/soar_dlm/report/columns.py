@@ -7,8 +7,8 @@ from typing import Any
 from soar_dlm.engine.packing import MODES
 from soar_dlm.engine.trace import Trace
 
-DIGITS = 4
-"""How many decimals of confidences, ranks and verdicts the page shows."""
+SCALE = 10_000
+"""What confidences, ranks and verdicts are multiplied by to be whole numbers: four decimals are kept."""
 
 
 def columns(trace: Trace) -> list[Any]:
@@ -20,8 +20,6 @@ def columns(trace: Trace) -> list[Any]:
     3. For each position: itself, its token, its confidence.
     4. What few traces have: sizes for each position, then dives and verdicts for each entry. A column is 0 if it says
        nothing: all sizes 1, all dives 0, no verdict.
-
-    Numbers with decimals are multiplied by ten to the power of :data:`DIGITS`.
     """
     entries = [(entry, record.step) for record in trace for entry in record.beam]
     sizes = [size for entry, _ in entries for size in entry.sizes]
@@ -47,4 +45,4 @@ def columns(trace: Trace) -> list[Any]:
 
 
 def _whole(value: float) -> int:
-    return round(value * 10**DIGITS)
+    return round(value * SCALE)

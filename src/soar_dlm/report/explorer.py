@@ -10,7 +10,7 @@ from soar_dlm.engine.scene import Scene
 from soar_dlm.evals.record import Record
 from soar_dlm.evals.tables import GREEDY
 from soar_dlm.report.chunks import Chunks
-from soar_dlm.report.columns import DIGITS, columns
+from soar_dlm.report.columns import SCALE, columns
 from soar_dlm.report.runs import Run
 
 CHUNK = 8
@@ -22,7 +22,7 @@ def explorer(runs: Sequence[Run], chunks: Chunks) -> dict[str, Any]:
     """What the page needs at once. The rest goes into ``chunks``, which it names by number."""
     pieces = {model: chunks.add(_pieces([run for run in runs if run.model == model])) for model in _models(runs)}
     groups = [_group(run, pieces[run.model], chunks) for run in runs if run.results.whole_chunks()]
-    return {"modes": MODES, "scale": 10**DIGITS, "perChunk": CHUNK, "groups": groups}
+    return {"modes": MODES, "scale": SCALE, "perChunk": CHUNK, "groups": groups}
 
 
 def _models(runs: Sequence[Run]) -> list[str]:

@@ -13,7 +13,7 @@ from soar_dlm.report.chunks import Chunks, compact
 from soar_dlm.report.explorer import explorer
 from soar_dlm.report.pictures import Picture, drawing
 from soar_dlm.report.runs import Run
-from soar_dlm.report.tables import NOTES, tables, text
+from soar_dlm.report.tables import NOTES, counted, tables, text
 
 STYLES, SCRIPTS = ("report.css", "trace.css"), ("trace.js", "report.js")
 
@@ -76,11 +76,7 @@ def _lede(runs: Sequence[Run]) -> str:
     methods = dict.fromkeys(method["label"] for run in runs for name, method in run.results.settings["methods"].items())
     problems = sum(len(next(iter(run.records().values()))) for run in runs)
     tasks = dict.fromkeys(run.task for run in runs)
-    return text(f"{_count(len(methods), 'method')} on {_count(problems, 'problem')} of {', '.join(tasks)}.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return text(f"{counted(len(methods), 'method')} on {counted(problems, 'problem')} of {', '.join(tasks)}.")
 
 
 def _facts(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
@@ -106,7 +102,7 @@ def _model(run: Run) -> str:
 def _machine(run: Run) -> str:
     machine, threads = run.results.machine, run.results.settings["threads"]
     cores = machine.get("cores")
-    parts = [machine.get("accelerator"), machine["cpu"], cores and _count(cores, "core"), _count(threads, "thread")]
+    parts = [machine.get("accelerator"), machine["cpu"], cores and counted(cores, "core"), counted(threads, "thread")]
     return ", ".join(str(part) for part in [*parts, machine.get("system")] if part)
 
 
@@ -121,7 +117,7 @@ def _library(found: dict[str, object]) -> str:
 
 def _figure(picture: Picture) -> str:
     return (
-        f"<figure id='figure-{text(picture.name)}'><div class='picture'>{drawing(picture)}</div>"
+        f"<figure id='figure-{text(picture.slug)}'><div class='picture'>{drawing(picture)}</div>"
         f"<figcaption>{text(picture.caption)}</figcaption></figure>"
     )
 

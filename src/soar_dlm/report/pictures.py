@@ -30,6 +30,11 @@ class Picture:
     caption: str
     svg: str
 
+    @property
+    def slug(self) -> str:
+        """The name as a part of ids."""
+        return re.sub(r"\W+", "-", self.name)
+
 
 def drawing(picture: Picture) -> str:
     """The SVG as markup for a page: only elements that draw, no references to outside, ids of its own."""
@@ -39,8 +44,7 @@ def drawing(picture: Picture) -> str:
         raise SettingsError(f"The figure {picture.name!r} is not SVG: {error}.") from error
     if _local(root.tag) != "svg":
         raise SettingsError(f"The figure {picture.name!r} is not SVG.")
-    prefix = re.sub(r"\W+", "-", picture.name)
-    clean = _clean(root, prefix, picture.name)
+    clean = _clean(root, picture.slug, picture.name)
     width, height = root.get("width", ""), root.get("height", "")
     if "viewBox" not in clean.attrib and width and height:
         clean.set("viewBox", f"0 0 {_number(width)} {_number(height)}")

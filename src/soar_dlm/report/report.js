@@ -95,7 +95,8 @@
     options(byId("kind"), [["", "All kinds"], ...group.kinds.map((kind, place) => [place, kind || "(none)"])], "");
     byId("kind").disabled = group.kinds.length < 2;
     for (const side of sides) options(side.select, group.methods.map((name, place) => [place, name]), shown.methods[side.number]);
-    texts = await inflated(group.texts);
+    const own = await inflated(group.texts);
+    if (shown.group === group) texts = own;
   }
 
   function isRight(method, problem) {
@@ -194,15 +195,22 @@
     byId("prompt").scrollTop = byId("prompt").scrollHeight;
   }
 
+  // A box that the keyboard can reach and scroll.
+  function reached(kind, role, label) {
+    const made = element("div", kind);
+    made.tabIndex = 0;
+    made.setAttribute("role", role);
+    made.setAttribute("aria-label", label);
+    return made;
+  }
+
   function makeSide(side) {
     side.select = element("select");
     side.select.setAttribute("aria-label", side.number ? "Second method" : "First method");
     side.verdict = element("span", "verdict");
     side.figures = element("span", "figures-line");
-    side.text = element("div", "text answer");
-    Object.assign(side.text, {tabIndex: 0, role: "region", ariaLabel: "Text"});
-    side.canvas = element("div", "canvas");
-    Object.assign(side.canvas, {tabIndex: 0, role: "group", ariaLabel: "Canvas"});
+    side.text = reached("text answer", "region", "Text");
+    side.canvas = reached("canvas", "group", "Canvas");
     side.said = element("p", "said");
     side.choice = element("select", "choice");
     side.choice.setAttribute("aria-label", "Candidate");
@@ -493,6 +501,7 @@
     addEventListener("hashchange", async () => {
       if (location.hash.includes("/")) tell(await follow(location.hash) ? "" : BAD_LINK);
     });
+    addEventListener("unhandledrejection", event => tell(`This problem cannot be shown (${event.reason}).`));
     new ResizeObserver(redraw).observe(byId("problem"));
   }
 

@@ -26,6 +26,10 @@ def text(value: object) -> str:
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Shown:
     """A column of a table: its title, and the markup of a cell.
@@ -59,7 +63,7 @@ def _of_run(run: Run, several_models: bool) -> Iterator[str]:
         of = "" if run.results.complete else f" of {settings['problems']:,}, so far"
         length = "blanks as long as the answer" if column.length == "right" else f"length {column.length}"
         yield (
-            f"<section class='task'><h3>{text(title)} <small>{count:,} problems{of} · {text(length)}</small></h3>"
+            f"<section class='task'><h3>{text(title)} <small>{counted(count, 'problem')}{of} · {text(length)}</small></h3>"
             f"{_table(made, exact, column, f'{title}, {length}')}</section>"
         )
 

@@ -278,7 +278,7 @@ const SoarTrace = (() => {
       const key = keyOf({step, first});
       dots.set(key, {
         key, step, first, x, lane: offsets.get(entry.dive) + lane, mode: entry.mode, onPath: path.has(key),
-        parent: keyOf(parentOf(entry)),
+        parent: keyOf(parentOf(entry)), told: `Step ${step}: ${stepSentence(playback, {step, first}, step)}, rank ${number(entry.rank)}`,
       });
     }));
     return {lanes: Math.max(lanes, 1), last: playback.last, dots};
@@ -392,7 +392,7 @@ const SoarTrace = (() => {
       made.setAttribute("class", `dot mode-${dot.mode}${dot.onPath ? " on-path" : ""}`);
       Object.assign(made.dataset, {key: dot.key, step: dot.step, first: dot.first});
       const title = svg("title", {});
-      title.textContent = `Step ${dot.step}, ${dot.mode}`;
+      title.textContent = dot.told;
       made.append(title);
       return made;
     })];
