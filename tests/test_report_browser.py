@@ -35,7 +35,7 @@ FLAGS = [
 ]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 
-END, TIMES = "\N{END OF PROOF}", "\N{MULTIPLICATION SIGN}"
+END, TIMES, MINUS = "\N{END OF PROOF}", "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
 
 CANVASES = """() => [...document.querySelectorAll('.canvas')].map(box => {
     const found = [];
@@ -52,7 +52,8 @@ ALL_STEPS = f"""() => {{
     const found = [], canvases = {CANVASES}, slider = document.getElementById('slider');
     document.getElementById('to-start').click();
     for (;;) {{
-        found.push(canvases());
+        const said = [...document.querySelectorAll('.said')].map(line => line.textContent);
+        found.push({{cells: canvases(), said}});
         if (slider.value === slider.max) return found;
         document.getElementById('forward').click();
     }}
@@ -134,6 +135,18 @@ def fresh(event: Event, playback: Playback, place: Place) -> set[int]:
     return found | (set(entry.positions) if entry is not None and entry.mode == "reopened" else set())
 
 
+def check_sentence(said: str, event: Event, playback: Playback, place: Place) -> None:
+    """The line below a canvas names the mode, the dive and the verdict."""
+    if place.step != event.step:
+        assert said == "Only read; wrote nothing"
+        return
+    entry = playback.trace.at(place)
+    assert said.startswith(entry.mode)
+    assert said.endswith(f", dive {entry.dive}") == bool(entry.dive)
+    told = None if entry.verdict is None else f"verdict {entry.verdict:.4f}".replace("-", MINUS)
+    assert told in said if told is not None else "verdict" not in said
+
+
 def check_run(reader: Reader, run: Run) -> None:
     """Every step of every method shows what the playback of its trace has; two methods at a time."""
     methods = list(run.records())
@@ -148,15 +161,13 @@ def check_run(reader: Reader, run: Run) -> None:
             for event in events:
                 assert event.record is not None
                 standing = Place(event.step, event.record.best) if event.record.beam else standing
-                cells = steps[event.step][side]
+                cells, said = steps[event.step]["cells"][side], steps[event.step]["said"][side]
+                check_sentence(said, event, playback, standing)
                 assert [cell[:2] for cell in cells] == drawn(event, playback.scene), (method, event.step)
                 outlined = {at for at, text, outlined in cells if outlined and not text.startswith(END)}
                 ends = {at for at, cell in playback.canvas(standing).items() if cell.token in playback.scene.ends}
                 assert outlined == fresh(event, playback, standing) - ends, (method, event.step)
-            assert steps[-1][side] == [
-                [at, text, steps[-1][side][place][2]]
-                for place, (at, text) in enumerate(drawn(events[-1], playback.scene))
-            ]
+            assert [cell[:2] for cell in steps[-1]["cells"][side]] == drawn(events[-1], playback.scene)
 
 
 def check_script(page: Any, run: Run) -> None:

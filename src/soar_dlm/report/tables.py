@@ -62,8 +62,9 @@ def _of_run(run: Run, several_models: bool) -> Iterator[str]:
         count = next(cell.measured.problems for (_, own), cell in made.cells.items() if own == column)
         of = "" if run.results.complete else f" of {settings['problems']:,}, so far"
         length = "blanks as long as the answer" if column.length == "right" else f"length {column.length}"
+        small = f"<small>{counted(count, 'problem')}{of} · {text(length)}</small>"
         yield (
-            f"<section class='task'><h3>{text(title)} <small>{counted(count, 'problem')}{of} · {text(length)}</small></h3>"
+            f"<section class='task'><h3>{text(title)} {small}</h3>"
             f"{_table(made, exact, column, f'{title}, {length}')}</section>"
         )
 
