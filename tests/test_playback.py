@@ -52,9 +52,12 @@ def test_every_strategy_is_played_back_as_it_was_streamed(strategy: soar.Strateg
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 def test_blanks_that_change_their_length_are_played_back(strategy: soar.Strategy) -> None:
-    lm = soar.load("random-dreamon")
-    events = list(lm.stream_infill("one {blank:3} two {blank:4} three", strategy, max_length=6, seed=2))
+    lm = soar.load("mini-dreamon")
+    text = "def double(x):\n    return {blank:2}\n\ndef half(x):\n    return {blank:9}\n"
+    events = list(lm.stream_infill(text, strategy, max_length=12))
     check(events, packed=True)
+    sizes = {size for event in events if event.record for entry in event.record.beam for size in entry.sizes}
+    assert sizes & {0, 2}
 
 
 def test_an_early_exit_fills_the_rest() -> None:

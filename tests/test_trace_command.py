@@ -168,7 +168,7 @@ def test_of_two_traces_with_one_key_the_last_counts(one: Path, tmp_path: Path) -
         (b"[]\n", "does not say what its tokens mean"),
         (b'{"trace": 5, "index": 0}\n', "not a trace of soar-dlm"),
         (b'{"trace": [], "index": "x"}\n', "has an index"),
-        (gzip.compress(b'{"trace": []}\n')[:-12] + b"xxxxxxxxxxxxxxxxxxxxxxxx", "damaged"),
+        (gzip.compress(b'{"trace": []}\n', mtime=0)[:-12] + b"xxxxxxxxxxxxxxxxxxxxxxxx", "damaged"),
     ],
     ids=repr,
 )

@@ -21,6 +21,7 @@ from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
 from soar_dlm.cli.plot import plot
+from soar_dlm.cli.report import report
 from soar_dlm.cli.screen import say
 from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
@@ -40,9 +41,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Write": {"generate": generate, "chat": chat, "infill": infill, "trace": trace},
+    "Write": {"generate": generate, "chat": chat, "infill": infill},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
-    "See": {"plot": plot},
+    "See": {"plot": plot, "report": report, "trace": trace},
     "Train": {"train": train},
     "Look up": {"models": models, "strategies": strategies, "tasks": tasks},
 }

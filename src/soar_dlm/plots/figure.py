@@ -48,6 +48,12 @@ class Picture:
             self.draw(figure, read_csv(self.csv), theme)
             return saved(figure, kind, theme)
 
+    def inline(self) -> str:
+        """The figure as a light SVG without its caption, for a page that writes that itself."""
+        with sheet(self.height, "", Theme(), self.width) as figure:
+            self.draw(figure, read_csv(self.csv), Theme())
+            return saved(figure, "svg", Theme(), follow=False).decode()
+
 
 def _cell(value: Any) -> str:
     if value is None:

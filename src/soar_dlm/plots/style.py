@@ -132,10 +132,10 @@ def sheet(height: float, caption: str, theme: Theme, width: float = WIDTH) -> It
         yield figure
 
 
-def saved(figure: Figure, kind: str, theme: Theme) -> bytes:
+def saved(figure: Figure, kind: str, theme: Theme, follow: bool = True) -> bytes:
     """The figure as a file of this kind; the same figure gives the same bytes.
 
-    An SVG on the light theme turns dark where the reader's system asks for it.
+    With ``follow``, an SVG on the light theme turns dark where the reader's system asks for it.
     """
     from matplotlib import rc_context
 
@@ -146,7 +146,8 @@ def saved(figure: Figure, kind: str, theme: Theme) -> bytes:
     with rc_context({**theme.settings, "svg.hashsalt": "soar-dlm"}):
         figure.savefig(content, format=kind, metadata=metadata)
     made = content.getvalue()
-    return adaptive(made.decode()).encode() if kind == "svg" and theme.name == LIGHT else made
+    follows = follow and kind == "svg" and theme.name == LIGHT
+    return adaptive(made.decode()).encode() if follows else made
 
 
 def adaptive(svg: str) -> str:

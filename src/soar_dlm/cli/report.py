@@ -1,0 +1,68 @@
+"""``soar report``: one page with tables, figures and every decoding, made from result folders."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from soar_dlm import files
+from soar_dlm.cli.loading import import_library, status
+from soar_dlm.errors import SettingsError
+
+if TYPE_CHECKING:
+    from soar_dlm.report import Picture
+
+
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Folders written by 'soar eval', best with --traces.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write, such as report.html.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a page that exists.")] = False,
+) -> None:
+    """Write a page that shows results and how each problem was decoded; it opens in any browser, without a network.
+
+    For example: [cyan]soar report results -o report.html[/cyan]
+    """
+    if output.exists() and not overwrite:
+        raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
+    import_library()
+    from soar_dlm.report import read_runs, report_page
+
+    with status("Reading the results ..."):
+        runs = read_runs(results)
+        page = report_page(runs, _figures(results))
+    files.write_text(output, page)
+    console = Console(stderr=True, highlight=False)
+    without = [run.name for run in runs if not run.traces]
+    if without:
+        console.print(
+            f"There are no traces of {', '.join(without)}, so the page cannot show the steps; 'soar eval --traces' "
+            "keeps them.",
+            markup=False,
+        )
+    if not figures_drawable():
+        console.print("The page has no figures: pip install 'soar-dlm[plots]' adds them.", markup=False)
+    console.print(f"The report is in {output} ({len(page) / 1e6:.1f} MB). Open it in a browser.", markup=False)
+
+
+def figures_drawable() -> bool:
+    return find_spec("matplotlib") is not None
+
+
+def _figures(results: list[Path]) -> list[Picture]:
+    """Every figure that the results have the data for; none without the package that draws them."""
+    from soar_dlm.plots.catalogue import FIGURES, pictures
+    from soar_dlm.plots.figure import Picture as Drawn
+    from soar_dlm.plots.runs import NothingToDraw, runs_of
+    from soar_dlm.report import Picture
+
+    if not figures_drawable():
+        return []
+    try:
+        found = list(pictures(list(FIGURES), runs_of(results)))
+    except NothingToDraw:
+        return []
+    return [Picture(one.name, one.caption, one.inline()) for one in found if isinstance(one, Drawn)]
