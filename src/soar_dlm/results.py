@@ -47,7 +47,7 @@ class Result:
     def to_dict(self, trace: bool = False) -> dict[str, Any]:
         """All fields as plain JSON values; the trace only on request, as it is by far the largest."""
         values = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name != "trace"}
-        return {**values, "trace": self.trace.to_json()} if trace else values
+        return {**values, **plain(self.trace.to_line())} if trace else values
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
