@@ -19,7 +19,7 @@ from soar_dlm.cli.problems import problems_of
 from soar_dlm.cli.progress import bar
 from soar_dlm.cli.screen import say, screen
 from soar_dlm.engine.trace import Trace
-from soar_dlm.errors import PromptError, SettingsError
+from soar_dlm.errors import InputFileError, PromptError, SettingsError
 from soar_dlm.lm import load
 from soar_dlm.search.catalogue import STRATEGIES, make_strategy
 from soar_dlm.search.greedy import Greedy
@@ -72,7 +72,7 @@ def test_strategy_settings_reach_the_strategy(tmp_path: Path) -> None:
         "--trace", str(trace),
     )  # fmt: skip
     record = json.loads(trace.read_text())
-    steps = Trace.from_json(record["trace"])
+    steps = Trace.from_json(record)
     from soar_dlm.search.soar import Soar
 
     expected = load("random-llada").generate("Hello", Soar(4, 0.9, "margin", "dream"), max_new_tokens=12)
@@ -252,7 +252,7 @@ def test_a_word_is_no_switch(name: str, tmp_path: Path) -> None:
             make_strategy(name, **{switch: "False"})
         preset = tmp_path / "preset.toml"
         preset.write_text(f'strategy = "{name}"\n[settings]\n{switch} = "False"\n')
-        with pytest.raises(SettingsError, match=f"{switch} must be true or false"):
+        with pytest.raises(InputFileError, match=f"{switch} must be true or false"):
             Method({"preset": preset})
 
 

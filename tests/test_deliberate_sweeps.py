@@ -265,9 +265,9 @@ def test_a_sweep_of_deliberate_is_tuned(tmp_path: Path) -> None:
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     sweep: list[str | Path] = ["sweep", *QUICK, "-n", "4", "--thresholds", "0.3", "-o"]
     for more, told in (
-        (["-s", "deliberate", "--beams", "2"], "--beams is no setting of deliberate"),
-        (["--tries", "2"], "--tries is no setting of soar"),
-        (["--drafts", "open"], "--drafts is no setting of soar"),
+        (["-s", "deliberate", "--beams", "2"], "--beams is not a setting of deliberate"),
+        (["--tries", "2"], "--tries is not a setting of soar"),
+        (["--drafts", "open"], "--drafts is not a setting of soar"),
         (["-s", "greedy"], "strategy that can be swept"),
         (["-s", "deliberate", "--figure", tmp_path / "f.svg"], "needs a sweep of soar"),
     ):

@@ -163,7 +163,7 @@ def test_errors_in_prompts_and_options(random_llada: LM) -> None:
         random_llada.decode([1, 2, 3])  # type: ignore[list-item]
     with pytest.raises(PromptError, match="a list of canvases, each a list of token ids"):
         random_llada.decode(["abc"])  # type: ignore[list-item]
-    with pytest.raises(PromptError, match="a list of positions each"):
+    with pytest.raises(PromptError, match="a list of positions for each canvas"):
         random_llada.decode([[1, 2]], fill=[1])  # type: ignore[list-item]
     with pytest.raises(PromptError, match="one per canvas"):
         random_llada.decode([[1, 2]], fill=[[0], [1]])

@@ -191,5 +191,5 @@ def test_a_trace_whose_path_leads_nowhere_is_refused(one: Path, change: dict[str
     """Such a trace used to be followed for ever, or past the end of a list."""
     line = json.loads(one.read_text())
     line["trace"][1]["beam"][0] |= change
-    with pytest.raises(InputFileError, match="does not come before it"):
+    with pytest.raises(InputFileError, match="does not continue an earlier one"):
         Trace.from_json(line)
