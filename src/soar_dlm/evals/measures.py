@@ -19,8 +19,8 @@ WRITING = ("search", "parallel", "branch")
 def reasoning(trace: Trace, mark: str | None = None) -> list[Cell]:
     """The tokens of the answer that the model committed before the ``mark``; all of its text without one.
 
-    Of a token that begins before the mark and ends after its beginning none of it counts. A text that lacks the mark
-    counts whole. What an early exit filled in does not count: no one decided on it.
+    A token that holds the beginning of the mark does not count, even if it begins before it. A text that lacks the mark
+    counts as a whole. Tokens that an early exit filled in do not count, because the model did not choose them.
     """
     playback = Playback(trace)
     cells = playback.answer()

@@ -20,7 +20,7 @@ HUE = (213, 94, 0)
 
 LEVELS = 10
 FAINTEST, STRONGEST = 0.06, 0.55
-"""How opaque it is behind a text of any colour, so that the text stays legible on light and on dark pages."""
+"""How opaque the background of a token is, so that text of any colour stays legible on light and dark pages."""
 
 FAINT = "opacity:.7"
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -9,7 +9,7 @@ from soar_dlm.notebook.spans import HUE, level, opacity
 
 WIDEST, TALLEST = 560.0, 168.0
 FAINTEST, STRONGEST = 0.45, 1.0
-"""How opaque the marks are: stronger than what is behind a text."""
+"""How opaque the marks are: stronger than the background of a token."""
 
 TITLE = "When each position was written: left to right on the canvas, top to bottom in time"
 

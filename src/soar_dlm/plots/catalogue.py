@@ -57,7 +57,7 @@ def by_task(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
 
 
 def pictures(names: Sequence[str], runs: Sequence[Run]) -> Iterator[Picture | NothingToDraw]:
-    """These figures of every task; where a task has not what one shows, the reason."""
+    """These figures of every task, or the reason why a task lacks one."""
     for (_, task), own in by_task(runs).items():
         for name in names:
             try:

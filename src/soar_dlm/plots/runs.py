@@ -19,7 +19,7 @@ GREEDY = "Greedy"
 
 
 class NothingToDraw(SettingsError):
-    """The results have not what a figure shows; the text says what is missing."""
+    """The results lack what a figure shows; the text says what is missing."""
 
 
 @dataclass(frozen=True)

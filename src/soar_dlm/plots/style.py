@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -169,7 +169,3 @@ def bars(axes: Axes, x: Any, y: Any, low: Any, high: Any, **look: Any) -> None:
     below = [one - other for one, other in zip(y, low, strict=True)]
     above = [other - one for one, other in zip(y, high, strict=True)]
     axes.errorbar(x, y, yerr=[below, above], capsize=2.5, elinewidth=1, **look)
-
-
-def percent(values: Mapping[str, Any], name: str) -> float:
-    return 100 * float(values[name])
