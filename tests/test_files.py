@@ -20,6 +20,7 @@ from soar_dlm.files import (
     explained,
     locked,
     locked_file,
+    made_folder,
     replacing,
     write_json,
     write_text,
@@ -223,3 +224,17 @@ def test_links_in_a_circle_are_a_sentence(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_locked_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="Cannot write"), locked(tmp_path / "missing"):
         pass
+
+
+def test_folders_made_for_nothing_are_removed_and_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    new = tmp_path / "before" / "one" / "two"
+    with pytest.raises(InputFileError), made_folder(new):
+        write_text(new / "file" / "below", "there is no such folder")
+    assert [path.name for path in tmp_path.rglob("*")] == ["before"]
+    with pytest.raises(ZeroDivisionError), made_folder(new):
+        _ = (new.parent / "file").write_text("kept") / 0
+    assert {path.name for path in tmp_path.rglob("*")} == {"before", "one", "file"}
+    with made_folder(new):
+        pass
+    assert new.is_dir()

@@ -149,3 +149,16 @@ def test_a_blank_that_stays_empty_has_a_course_too() -> None:
     for accept, skip in ((NEVER, None), (-5.0, None), (NEVER, 0.0)):
         assert course.outcome(accept, 4, skip) == Outcome("0 tokens", True, 1, 2)
     assert Course.read(Fields(read_json(json_line(asdict(course))))) == course
+
+
+def test_a_first_draft_without_tokens_is_the_answer_until_a_branch_has_some() -> None:
+    """The first text that was verified used to be the answer with no tries, too."""
+    empty = BeamEntry("search", 0, (3,), (9,), (0.8,), 0.8, 0, (0,))
+    branch = BeamEntry("branch", 0, (3,), (7,), (0.1,), 0.1, 0, (1,))
+    verified = BeamEntry("verified", 1, (), (), (), -0.5, 0, (), after=1, verdict=-0.5)
+    trace = Trace((StepRecord(1, 1, (empty, branch)), StepRecord(2, 3, (verified,))))
+    course = Course.of(trace, 3, lambda tokens: f"{len(tokens)} tokens", lambda text: text != "0 tokens")
+    assert course.outcome(NEVER, 0) == Outcome("0 tokens", False, 1, 1)
+    assert course.outcome(NEVER, 0, skip=0.0) == Outcome("0 tokens", False, 1, 1)
+    assert course.outcome(NEVER, 1) == Outcome("1 tokens", True, 2, 4)
+    assert course.outcome(-1.0, 1) == Outcome("1 tokens", True, 2, 4)

@@ -131,6 +131,22 @@ def remove_leftovers(folder: Path) -> None:
                 left.unlink(missing_ok=True)
 
 
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, and those above it, for what is done inside; if that fails, those still empty are removed."""
+    missing: list[Path] = []
+    try:
+        with explained("write", folder):
+            missing = [one for one in (folder, *folder.parents) if not one.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for one in missing:
+            with suppress(OSError):
+                one.rmdir()
+        raise
+
+
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The tables in a TOML file, which messages call ``what``."""
     with explained(f"read {what}", path):

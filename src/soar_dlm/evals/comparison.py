@@ -133,9 +133,7 @@ def _alone(folder: Path | None) -> Iterator[ResultFolder | None]:
     if folder is None:
         yield None
         return
-    with files.explained("write", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with files.locked(folder):
+    with files.made_folder(folder), files.locked(folder):
         files.remove_leftovers(folder)
         yield ResultFolder(folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from soar_dlm.errors import MissingExtra
+from soar_dlm.errors import MissingExtra, SettingsError
 
 
 class Ranks:
@@ -14,7 +14,7 @@ class Ranks:
     def __init__(self) -> None:
         self.rank, self.count, self.device = 0, 1, None
         self._accelerator: Any = None
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if _processes() > 1:
             try:
                 from accelerate import Accelerator
             except ImportError as error:
@@ -45,3 +45,12 @@ class Ranks:
         """Wait until all processes are here."""
         if self._accelerator is not None:
             self._accelerator.wait_for_everyone()
+
+
+def _processes() -> int:
+    """How many processes the launcher says there are; one without a launcher."""
+    told = os.environ.get("WORLD_SIZE", "1")
+    try:
+        return int(told)
+    except ValueError as error:
+        raise SettingsError(f"WORLD_SIZE must be the number of processes, not {told!r}; unset it for one.") from error

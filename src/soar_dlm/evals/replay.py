@@ -109,10 +109,9 @@ class Course:
                     if not stages or entry.verdict > stages[-1].score:
                         text = text_of(_text_tokens(trace, Place(record.step, place), first))
                         stages.append(Stage(entry.verdict, len(branches), now, text, judge(text)))
-        if drafted is None:  # every text was empty
-            drafted = branches[0] if branches else costs[-1]
-            text = text_of(_text_tokens(trace, trace.places()[-1], first))
-            stages.append(Stage(UNSCORED, 0, drafted, text, judge(text)))
+        if drafted is None or stages[0].branches:  # the drafts had no tokens, and so no verdict
+            drafted, text = branches[0] if branches else costs[-1], text_of([])
+            stages.insert(0, Stage(UNSCORED, 0, drafted, text, judge(text)))
         return cls(drafted, tuple(stages), tuple(branches), costs[-1])
 
     @classmethod

@@ -108,8 +108,7 @@ class Trainer:
 
         Meanwhile no other process may use the folder.
         """
-        self.folder.make()
-        with files.locked(self.folder.path):
+        with files.made_folder(self.folder.training), files.locked(self.folder.path):
             if self.folder.stamp() != self._stamp:
                 raise SettingsError(f"Another run has meanwhile trained in {str(self.folder.path)!r}; start again.")
             self.folder.prepare(self.recipe)
