@@ -154,6 +154,7 @@ def hook() -> ModuleType:
         ("![a](../../../README.md)", "![a](../../index.md)"),
         ("[a](../../../LICENSE)", f"[a]({REPOSITORY}/blob/main/LICENSE)"),
         ("[a](../../../src)", f"[a]({REPOSITORY}/tree/main/src)"),
+        ('<source srcset="../../../LICENSE">', f'<source srcset="{REPOSITORY}/blob/main/LICENSE">'),
         ("[a](nowhere.md)", "[a](nowhere.md)"),
         ("[a](https://example.org) [b](#here)", "[a](https://example.org) [b](#here)"),
         ("`[a](../../../src)`", "`[a](../../../src)`"),

@@ -2,7 +2,8 @@
 
 1. Roles such as ``:class:`Event``` are links.
 2. A paragraph that draws a tree keeps its lines.
-3. An option of a request has its help and its default.
+3. A field has the default that it is made with, and an option of a request also its help.
+4. Of an attribute it is said where it is only if that is unusual: on the class alone.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([\w.]+)`")
 
 class Docstrings(Extension):
     def on_attribute_instance(self, *, node: Any, attr: Attribute, **_: Any) -> None:
-        """A field made by ``_option(default, help, ...)`` has that default, and the help as its docstring."""
+        if "class-attribute" not in attr.labels or "instance-attribute" in attr.labels:
+            attr.labels -= {"class-attribute", "instance-attribute", "module-attribute"}
         match getattr(node, "value", None):
             case ast.Call(func=ast.Name("_option"), args=[default, ast.Constant(str(text)), *_]):
                 attr.value = ast.unparse(default)
                 attr.docstring = Docstring(text, parent=attr)
+            case ast.Call(func=ast.Name("field"), keywords=[ast.keyword("default_factory", ast.Lambda(body=default))]):
+                attr.value = ast.unparse(default)
 
     def on_package(self, *, pkg: Module, **_: Any) -> None:
         for one in _documented(pkg):

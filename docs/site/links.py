@@ -19,8 +19,10 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
-LINK = re.compile(r"(?P<code>^```.*?^```|`[^`]*`)|(?<=\]\()(?![a-z]+:|#)(?P<path>[^)\s#]+)", re.DOTALL | re.MULTILINE)
-SHORT = 28
+CODE = r"(?P<code>^```.*?^```|`[^`]*`)"
+PATH = r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset="))(?![a-z]+:|#)(?P<path>[^)\s#"]+)"""
+LINK = re.compile(f"{CODE}|{PATH}", re.DOTALL | re.MULTILINE)
+SHORT = 32
 """Letters that fit into a cell without a break."""
 
 
