@@ -1,4 +1,4 @@
-// Browsers start no worker from a page that was opened as a file. There an iframe runs its script, so that search works.
+// Browsers start no worker from a page opened as a file. There an iframe runs its script, so that search works.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(address) {
