@@ -1,6 +1,7 @@
 # On a fresh machine with only Python and pip:
 #   make demo    install into .venv and solve some problems on the CPU with every strategy
 #   make test    install into .venv and run every check: lint, types, import contracts, tests
+#   make docs    install into .venv and build the documentation as a site, build/site/index.html, which needs no network
 #   make arena   compare every strategy on 1,000 problems of each task, which takes many hours; it resumes
 #   make test-kernels    run the tests with the kernels of other processors, which takes an hour or more
 
@@ -12,12 +13,15 @@ WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
 
-.PHONY: demo test lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults tables retrain clean
+.PHONY: demo test docs lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
 
 test: lint types contracts tests
+
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -108,6 +112,10 @@ $(VENV)/bin/python:
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV); PyTorch is large, this takes a minute or more ..."
 	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(INSTALL) -e '.[docs]'
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -18,21 +17,10 @@ from soar_dlm.playback import Playback
 from soar_dlm.report import Run, report_page
 from soar_dlm.results import Event
 from soar_dlm.search.question import Place
+from tests.browser import CHROMIUM, opened_browser
 from tests.report_runs import STRATEGIES, TEMPLATE, run_of, small_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 
 END, TIMES, MINUS = "\N{END OF PROOF}", "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
@@ -62,10 +50,8 @@ ALL_STEPS = f"""() => {{
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with opened_browser() as found:
         yield found
-        found.close()
 
 
 class Reader:

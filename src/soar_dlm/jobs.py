@@ -27,8 +27,11 @@ from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
 Message = dict[str, str]
+"""A turn of a conversation: its "role" and its "content"."""
 Prompt = Union[str, Sequence[Message]]
+"""A text to continue, or a conversation."""
 AnyStrategy = Union[Strategy, str, None]
+"""A strategy, the name of one, or None for the model's default."""
 _Kind = TypeVar("_Kind", bound=Options)
 
 MAX_LENGTH = 64

@@ -50,6 +50,7 @@ class LM:
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are."""
         return self.model.device
 
     @property
@@ -59,6 +60,7 @@ class LM:
 
     @property
     def mask_token_id(self) -> int:
+        """The token that stands on a position that is not written yet."""
         return self.model.facts.mask_id
 
     @property

@@ -32,10 +32,12 @@ class Registry(Generic[T]):
         self._discovered = False
 
     def names(self) -> list[str]:
+        """All names there are, sorted."""
         self._discover()
         return sorted(self._loaders)
 
     def get(self, name: str) -> T:
+        """The object of this name, imported now if it was not before."""
         self._discover()
         if not isinstance(name, str) or name not in self._loaders:
             raise UnknownName(self.kind, name, self._loaders)
@@ -54,6 +56,7 @@ class Registry(Generic[T]):
             ) from error
 
     def register(self, name: str, value: T) -> None:
+        """Add a name for the rest of the program; one that is taken is refused."""
         self._discover()
         if not checks.string(f"The name of a {self.kind}", name):
             raise SettingsError(f"The name of a {self.kind} must not be empty.")

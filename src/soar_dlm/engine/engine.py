@@ -83,6 +83,7 @@ class Engine:
 
     @property
     def busy(self) -> bool:
+        """Whether any request is waiting or being decoded."""
         with self._lists:
             return bool(self._waiting or self._live)
 

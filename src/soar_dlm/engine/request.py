@@ -90,6 +90,7 @@ class StepEvent:
 
     @property
     def final(self) -> bool:
+        """Whether this is the last event of its request."""
         return self.decoding is not None or self.error is not None
 
 

@@ -132,6 +132,7 @@ class Trace:
         return len(self.steps)
 
     def at(self, place: Place) -> BeamEntry:
+        """The entry at a place."""
         return self.steps[place.step - 1].beam[place.first]
 
     def places(self, to: Place | None = None) -> list[Place]:

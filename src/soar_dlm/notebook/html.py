@@ -39,6 +39,7 @@ def result_html(result: Result) -> str:
 
 
 def trace_html(trace: Trace) -> str:
+    """How a text came about; token ids where the trace does not say what they mean."""
     head = f'<div style="{_SMALL}">{len(trace)} steps, {sum(record.forwards for record in trace)} forwards</div>'
     return _framed(head, trace) if len(trace) else _box(head)
 

@@ -46,6 +46,7 @@ FIGURES: dict[str, Kind] = {
     "path": Kind("step over position, two methods", "appendix", _of_one(path.picture)),
     "lengths": Kind("exact match over the initial length", "Table 3", _of_one(lengths.picture)),
 }
+"""Every kind of figure by its name."""
 
 
 def by_task(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:

@@ -75,6 +75,7 @@ class Candidate:
     last: Commit = _START
 
     def commit(self, reading: Reading, proposal: Proposal, origin: int) -> Candidate:
+        """The canvas with the tokens of a proposal; ``origin`` is this candidate's place in its beam."""
         positions = reading.positions[proposal.picks]
         tokens = reading.tokens[proposal.picks]
         confidence = reading.confidence[proposal.picks]
