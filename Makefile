@@ -12,8 +12,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
+DRAWN ?= docs/results/figures
 
-.PHONY: demo test docs lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults tables retrain clean
+.PHONY: demo test docs lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults figures tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -93,6 +94,20 @@ defaults: $(VENV)/.ready
 	        -o $(DEFAULTS)/mini-dreamon/$${pair%:*} --allow-code-execution || exit 1; \
 	    $(BIN)/soar tune $(DEFAULTS)/mini-dreamon/$${pair%:*} --forwards 0.67 \
 	        --save-to-model src/soar_dlm/models/shipped/mini-dreamon || exit 1; done
+
+# The gallery: some 70 minutes on a core. Blanks of several lengths and the sweep of mini-code come from `make eval`.
+figures: $(VENV)/.ready
+	$(INSTALL) -e '.[plots]'
+	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code,mini-sudoku -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate \
+	    --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate -n 16 \
+	    --metric probability --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	for task in mini-gsm mini-sudoku; do \
+	    $(BIN)/soar sweep -m mini-llada -t $$task --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 \
+	        -o $(DRAWN)/sweep/$$task || exit 1; done
+	$(BIN)/soar sweep -m mini-dreamon -t mini-infill --metric probability --thresholds 0.8,0.9,0.95,0.99 --beams 1,2,4 \
+	    -o $(DRAWN)/sweep/mini-infill --allow-code-execution
+	$(BIN)/soar plot all $(DRAWN) docs/results/eval/sweep docs/results/eval/table3 -o docs/figures --format svg
 
 tables: $(VENV)/.ready
 	for number in 1 2 3; do for format in markdown:md latex:tex json:json; do \
