@@ -21,8 +21,16 @@ LABELS = {
     "pbs": "PBS",
     "pbs-parallel": "PBS parallel",
     "soar": "SOAR",
+    "deliberate": "Deliberate",
+    "factor": "Factor",
+    "frechet": "Fréchet",
+    "entropy-bound": "Entropy bound",
+    "klass": "KLASS",
+    "lopa": "LoPA",
+    "freedave": "FreeDave",
+    "core": "CORE",
 }
-"""What the paper calls its methods."""
+"""What strategies are called in tables and figures: as in the paper they come from."""
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "paper": {"early_exit": False, "truncate_prompt": True},
