@@ -15,10 +15,11 @@ import soar_dlm as soar
 from soar_dlm.errors import SoarError
 from soar_dlm.evals.comparison import Method, compare
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
+from soar_dlm.evals.runs import Run, read_runs
 from soar_dlm.plots.catalogue import FIGURES, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
 from soar_dlm.plots.labels import Box, placed
-from soar_dlm.plots.runs import NothingToDraw, Run, runs_of
+from soar_dlm.plots.runs import NothingToDraw, traces_of
 from soar_dlm.plots.style import Theme, adaptive
 from tests.command import invoke
 
@@ -58,8 +59,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def compared(results: Path) -> Run:
+    (run,) = read_runs([results / "gsm"])
+    return run
+
+
+@pytest.fixture(scope="module")
 def drawn(results: Path) -> dict[str, Picture]:
-    found = pictures(list(FIGURES), runs_of([results]))
+    found = pictures(list(FIGURES), read_runs([results]))
     return {one.name: one for one in found if isinstance(one, Picture)}
 
 
@@ -105,22 +112,20 @@ def test_an_svg_turns_dark_with_its_reader() -> None:
     assert "prefers-color-scheme: dark" in made
 
 
-def test_confidence_bins_hold_every_problem_once(results: Path, drawn: dict[str, Picture]) -> None:
-    run = Run(results / "gsm")
-    greedy = run.methods["Greedy"]
+def test_confidence_bins_hold_every_problem_once(compared: Run, drawn: dict[str, Picture]) -> None:
+    greedy = compared.methods["Greedy"]
     rows = panel(drawn["confidence-mini-gsm"].rows, "bins")
     assert len(rows) == 6
     assert sum(row["problems"] for row in rows) == 6
-    assert sum(row["right"] for row in rows) == sum(record.correct for record in run.records_of(greedy))
-    found = [average_confidence(trace, "####") for trace in run.traces_of(greedy)]
+    assert sum(row["right"] for row in rows) == sum(record.correct for record in compared.records["Greedy"])
+    found = [average_confidence(trace, "####") for trace in traces_of(compared, greedy)]
     assert rows[0]["low"] == pytest.approx(min(one for one in found if one is not None))
     assert rows[-1]["high"] == pytest.approx(max(one for one in found if one is not None))
 
 
-def test_order_has_the_measures_of_each_method(results: Path, drawn: dict[str, Picture]) -> None:
-    run = Run(results / "gsm")
-    for row, method in zip(drawn["order-mini-gsm"].rows, run.methods.values(), strict=True):
-        order = [one for trace in run.traces_of(method) if (one := global_ar_ness(trace, 5)) is not None]
+def test_order_has_the_measures_of_each_method(compared: Run, drawn: dict[str, Picture]) -> None:
+    for row, method in zip(drawn["order-mini-gsm"].rows, compared.methods.values(), strict=True):
+        order = [one for trace in traces_of(compared, method) if (one := global_ar_ness(trace, 5)) is not None]
         assert row["method"] == method.label
         assert row["ar_ness"] == pytest.approx(sum(order) / len(order))
 
@@ -156,10 +161,10 @@ def test_modes_count_tokens(drawn: dict[str, Picture]) -> None:
 
 
 def test_what_is_missing_is_said(results: Path) -> None:
-    (found,) = pictures(["confidence"], runs_of([results / "sweep"]))
+    (found,) = pictures(["confidence"], read_runs([results / "sweep"]))
     assert isinstance(found, NothingToDraw)
     assert "--traces" in str(found)
-    (found,) = pictures(["beam"], runs_of([results / "gsm"]))
+    (found,) = pictures(["beam"], read_runs([results / "gsm"]))
     assert "soar sweep" in str(found)
 
 

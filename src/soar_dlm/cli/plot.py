@@ -38,9 +38,10 @@ def plot(
     """
     import_library()
     from soar_dlm import files
+    from soar_dlm.evals.runs import read_runs
     from soar_dlm.plots.catalogue import FIGURES, pictures
     from soar_dlm.plots.figure import Picture
-    from soar_dlm.plots.runs import NothingToDraw, runs_of
+    from soar_dlm.plots.runs import NothingToDraw
     from soar_dlm.plots.style import DARK, FORMATS, LIGHT, Theme, check_drawable
 
     check_drawable()
@@ -53,7 +54,7 @@ def plot(
     if not kinds:
         raise SettingsError("Name at least one format.")
     console, theme = Console(stderr=True, highlight=False), Theme(DARK if dark else LIGHT)
-    found = list(pictures(list(FIGURES) if name == ALL else [name], runs_of(results)))
+    found = list(pictures(list(FIGURES) if name == ALL else [name], read_runs(results)))
     drawn = [one for one in found if isinstance(one, Picture)]
     missing = [one for one in found if isinstance(one, NothingToDraw)]
     if not drawn:

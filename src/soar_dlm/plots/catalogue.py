@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots import confidence, lengths, method, modes, order, pareto, path, sweep
 from soar_dlm.plots.figure import Picture
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw
 
 Maker = Callable[[Sequence[Run]], Picture]
 
@@ -49,10 +50,13 @@ FIGURES: dict[str, Kind] = {
 
 
 def by_task(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
-    """The runs of each model and task, in their order."""
+    """The runs of each model and task that have a whole chunk of problems, in their order."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.settings["model"], run.task), []).append(run)
+        if run.problems:
+            found.setdefault((run.model, run.task), []).append(run)
+    if not found:
+        raise NothingToDraw("No run there has finished its first chunk of problems with all methods.")
     return found
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from statistics import correlation, fmean, linear_regression
 from typing import Any
 
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod
 from soar_dlm.evals.measures import average_confidence
+from soar_dlm.evals.runs import Run
 from soar_dlm.evals.statistics import wilson_interval
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import GREEDY, Method, NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw, about, traces_of
 from soar_dlm.plots.style import Theme, bars
 
 BINS = 6
@@ -23,14 +25,14 @@ def picture(run: Run) -> Picture:
     related = rows[-1]["correlation"]
     caption = (
         f"Accuracy over average confidence: {BINS} bins of equal width, with 95% intervals and the number of problems "
-        f"in each; the line is the trend of all problems (correlation {related:.2f}). {run.caption(method)}"
+        f"in each; the line is the trend of all problems (correlation {related:.2f}). {about(run, method)}"
     )
     return Picture(f"confidence-{run.task}", caption, rows, draw)
 
 
-def _points(run: Run, method: Method) -> list[tuple[float, bool]]:
+def _points(run: Run, method: RecordedMethod) -> list[tuple[float, bool]]:
     """The average confidence of each answer that has any, and whether it is right."""
-    traced = zip(run.traces_of(method), run.records_of(method), strict=True)
+    traced = zip(traces_of(run, method), run.records[method.name], strict=True)
     found = [(average_confidence(trace, run.mark), record.correct) for trace, record in traced]
     points = [(sure, right) for sure, right in found if sure is not None]
     if len({sure for sure, _ in points}) < 2:

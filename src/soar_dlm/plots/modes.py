@@ -7,8 +7,9 @@ from statistics import linear_regression
 from typing import Any
 
 from soar_dlm.evals.measures import mode_shares
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw, about, first_of, traces_of
 from soar_dlm.plots.style import Theme
 
 BINS = 20
@@ -16,8 +17,8 @@ BINS = 20
 
 def picture(run: Run) -> Picture:
     """Tokens committed by SOAR in 20 stretches of decoding, by mode, with the trend."""
-    method = run.first_of("Soar", "AdaptiveParallel", "Deliberate")
-    shares = mode_shares(run.traces_of(method), BINS, run.mark)
+    method = first_of(run, "Soar", "AdaptiveParallel", "Deliberate")
+    shares = mode_shares(traces_of(run, method), BINS, run.mark)
     rows: list[Row] = [
         {
             "panel": "bins",
@@ -36,7 +37,7 @@ def picture(run: Run) -> Picture:
     rows.append({"panel": "trend", "slope": slope, "intercept": intercept})
     caption = (
         f"Tokens committed by each mode over the progress of decoding, in {BINS} bins, and the trend of the parallel "
-        f"share, {100 * slope:+.2f} points per percent of progress. {run.caption(method)}"
+        f"share, {100 * slope:+.2f} points per percent of progress. {about(run, method)}"
     )
     return Picture(f"modes-{run.task}", caption, rows, draw)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod
 from soar_dlm.evals.measures import confidences
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import GREEDY, Method, NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, first_of, traces_of
 from soar_dlm.plots.style import Theme, bars
 
 SEARCHED = "Soar"
@@ -21,9 +23,9 @@ def threshold_picture(runs: Sequence[Run]) -> Picture:
     """Accuracy and speed-up over tau, and how sure greedy was of its tokens where a run has traces."""
     run = _swept(runs, lambda method: method.threshold)
     rows, traced = _measured(run), _traced(runs)
-    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the threshold. {run.caption()}"
+    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the threshold. {about(run)}"
     if traced is not None:
-        sure = confidences(traced.traces_of(traced.first_of("Greedy")), traced.mark)
+        sure = confidences(traces_of(traced, first_of(traced, "Greedy")), traced.mark)
         rows += _distribution(sure)
         above = float(np.mean(np.array(sure) > 0.95))
         caption = (
@@ -36,11 +38,11 @@ def threshold_picture(runs: Sequence[Run]) -> Picture:
 def beam_picture(runs: Sequence[Run]) -> Picture:
     """Accuracy and speed-up over K."""
     run = _swept(runs, lambda method: method.beam)
-    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the beam size K. {run.caption()}"
+    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the beam size K. {about(run)}"
     return Picture(f"beam-{run.task}", caption, _measured(run), draw_beams)
 
 
-def _swept(runs: Sequence[Run], over: Callable[[Method], Any]) -> Run:
+def _swept(runs: Sequence[Run], over: Callable[[RecordedMethod], Any]) -> Run:
     """The first run that has SOAR with several values of a setting."""
     for run in runs:
         if len({over(method) for method in run.methods.values() if method.kind == SEARCHED}) > 1:
@@ -53,7 +55,7 @@ def _traced(runs: Sequence[Run]) -> Run | None:
 
 
 def _measured(run: Run) -> list[Row]:
-    found = run.against_greedy()
+    found = against_greedy(run)
     return [
         {
             "panel": "sweep",
