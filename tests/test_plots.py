@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from soar_dlm.plots.figure import Picture, panel, read_csv
 from soar_dlm.plots.labels import Box, placed
 from soar_dlm.plots.runs import NothingToDraw, traces_of
 from soar_dlm.plots.style import Theme, adaptive
+from soar_dlm.plots.sweep import sweep_picture
 from tests.command import invoke
 
-pytest.importorskip("matplotlib")
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def compared(results: Path) -> Run:
 @pytest.fixture(scope="module")
 def drawn(results: Path) -> dict[str, Picture]:
     found = pictures(list(FIGURES), read_runs([results]))
-    return {one.name: one for one in found if isinstance(one, Picture)}
+    return {name: one for name, one in found.items() if isinstance(one, Picture)}
 
 
 def test_every_figure_of_the_paper_can_be_drawn(drawn: dict[str, Picture]) -> None:
@@ -140,6 +142,45 @@ def test_the_threshold_figure_has_greedys_tokens_and_every_point(drawn: dict[str
     assert sure == sorted(sure)
 
 
+@pytest.mark.parametrize(
+    ("thresholds", "beams", "axes"),
+    [
+        ((0.9, 0.99), (1, 2), ["tau", "tau", "K", "K"]),
+        ((0.9, 0.99), (2,), ["tau", "tau"]),
+        ((0.9,), (1, 2), ["K", "K"]),
+        ((0.9,), (2,), ["tau", "tau"]),
+    ],
+)
+def test_a_sweep_is_drawn_over_each_setting_that_varies(
+    results: Path, thresholds: tuple[float, ...], beams: tuple[int, ...], axes: list[str]
+) -> None:
+    (run,) = read_runs([results / "sweep"])
+    order = ["Greedy", *(f"SOAR, tau={tau}, K={beam}" for tau in thresholds for beam in beams)]
+    settings = run.results.settings | {"order": order}
+    records = [record for record in run.results.records if record.method in order]
+    part = replace(run, results=replace(run.results, settings=settings, records=records, turns_done=len(order)))
+    picture = sweep_picture(part)
+    figure = Figure()
+    picture.draw(figure, picture.rows, Theme())
+    assert [one.get_xlabel() for one in figure.axes] == axes
+    assert picture.height == sweep_picture(run).height / 4 * len(axes)
+    assert ("beam size" in picture.caption) == ("K" in axes)
+
+
+def test_figures_of_several_models_have_names_of_their_own(compared: Run) -> None:
+    """The figures of the second model replaced those of the first."""
+    other = replace(compared, results=replace(compared.results, settings=compared.results.settings | {"model": "a/b"}))
+    assert list(pictures(["pareto"], [compared])) == ["pareto-mini-gsm"]
+    assert list(pictures(["pareto"], [compared, other])) == ["pareto-mini-gsm-mini-llada", "pareto-mini-gsm-a-b"]
+
+
+def test_a_run_that_has_just_begun_is_no_figure(compared: Run) -> None:
+    begun = replace(compared, results=replace(compared.results, records=[], turns_done=0))
+    with pytest.raises(NothingToDraw, match="finished its first chunk"):
+        pictures(["pareto"], [begun])
+    assert list(pictures(["pareto"], [begun, compared])) == ["pareto-mini-gsm"]
+
+
 def test_a_path_has_every_position_once(drawn: dict[str, Picture]) -> None:
     rows = drawn["path-mini-gsm"].rows
     greedy = [row for row in rows if row["method"] == "Greedy"]
@@ -161,10 +202,10 @@ def test_modes_count_tokens(drawn: dict[str, Picture]) -> None:
 
 
 def test_what_is_missing_is_said(results: Path) -> None:
-    (found,) = pictures(["confidence"], read_runs([results / "sweep"]))
+    (found,) = pictures(["confidence"], read_runs([results / "sweep"])).values()
     assert isinstance(found, NothingToDraw)
     assert "--traces" in str(found)
-    (found,) = pictures(["beam"], read_runs([results / "gsm"]))
+    (found,) = pictures(["beam"], read_runs([results / "gsm"])).values()
     assert "soar sweep" in str(found)
 
 

@@ -64,7 +64,7 @@ def _figures(runs: list[Run]) -> list[Picture]:
     if not figures_drawable():
         return []
     try:
-        found = list(pictures(list(FIGURES), runs))
+        found = pictures(list(FIGURES), runs)
     except NothingToDraw:
         return []
-    return [Picture(one.name, one.caption, one.inline()) for one in found if isinstance(one, Drawn)]
+    return [Picture(name, one.caption, one.inline()) for name, one in found.items() if isinstance(one, Drawn)]

@@ -9,8 +9,9 @@ from soar_dlm.evals.manifest import length_order
 from soar_dlm.evals.runs import Run
 from soar_dlm.evals.statistics import wilson_interval
 from soar_dlm.plots.figure import Picture, Row
+from soar_dlm.plots.parts import bars
 from soar_dlm.plots.runs import NothingToDraw, about
-from soar_dlm.plots.style import Theme, bars
+from soar_dlm.plots.style import Theme
 
 
 def picture(run: Run) -> Picture:
@@ -36,7 +37,7 @@ def picture(run: Run) -> Picture:
             }
         )
     caption = f"Exact match with its 95% interval over the number of masks that a blank starts with. {about(run)}"
-    return Picture(f"lengths-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
@@ -47,8 +48,7 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
         own = sorted((row for row in rows if row["method"] == name), key=lambda row: lengths.index(row["length"]))
         shift = (number - (len(names) - 1) / 2) * 0.06
         places = [lengths.index(row["length"]) + shift for row in own]
-        rates = ([100 * row[column] for row in own] for column in ("exact_rate", "exact_low", "exact_high"))
-        bars(axes, places, *rates, label=name, **theme.series(number))
+        bars(axes, places, own, ("exact_rate", "exact_low", "exact_high"), label=name, **theme.series(number))
     axes.set_xticks(range(len(lengths)), [str(one) for one in lengths])
     axes.set(xlabel="masks that the blank starts with", ylabel="exact match, %")
     figure.legend(loc="outside upper center", ncols=5)

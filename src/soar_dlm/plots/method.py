@@ -40,7 +40,7 @@ def picture(run: Run) -> Picture:
                 f"shrinks to one. {about(run, method)}"
             )
             height = ROW * (len(panel(rows, "candidates")) + GAP * (STEPS - 1)) + 0.2
-            return Picture(f"method-{run.task}", caption, rows, draw, height)
+            return Picture(caption, rows, draw, height)
     raise NothingToDraw("No trace of SOAR has a beam that forks and collapses within a few steps.")
 
 

@@ -44,7 +44,7 @@ def picture(run: Run) -> Picture:
         f"Accuracy over the mean average confidence of answers, and over negative Global AR-ness@{FIRST} (further "
         f"right: less left to right). Correlation over methods: {told}. {about(run)}"
     )
-    return Picture(f"order-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
 def _related(rows: Sequence[Row], name: str, sign: int) -> float:

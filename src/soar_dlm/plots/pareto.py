@@ -10,6 +10,7 @@ from soar_dlm.evals.manifest import GREEDY
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
 from soar_dlm.plots.labels import labelled
+from soar_dlm.plots.parts import measured
 from soar_dlm.plots.runs import NothingToDraw, about, against_greedy
 from soar_dlm.plots.style import Theme
 
@@ -35,7 +36,7 @@ def picture(run: Run) -> Picture:
         "parallel decoding, dashed ones position beam search; dotted ones lead from greedy. "
         f"AUP: {areas}. {about(run)}"
     )
-    return Picture(f"pareto-{run.task}", caption, rows, draw, height=3.1)
+    return Picture(caption, rows, draw, height=3.1)
 
 
 def _points(run: Run) -> Iterator[Row]:
@@ -45,11 +46,7 @@ def _points(run: Run) -> Iterator[Row]:
             "panel": "methods",
             "method": method.label,
             "strategy": method.kind,
-            "problems": found.problems,
-            "accuracy": found.accuracy,
-            "accuracy_low": found.interval[0],
-            "accuracy_high": found.interval[1],
-            "speed_up": found.speed_up,
+            **measured(found),
             "tokens_per_forward": found.tokens_per_forward,
             "forwards": found.forwards,
             "gained": found.gained,

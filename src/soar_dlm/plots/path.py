@@ -26,7 +26,7 @@ def picture(run: Run) -> Picture:
         f"In which step each position of the answer was filled, and by which mode: problem {number} (counted from 0). "
         f"{about(run, base, method)}"
     )
-    return Picture(f"path-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
 def _chosen(run: Run, method: RecordedMethod, base: RecordedMethod) -> int:

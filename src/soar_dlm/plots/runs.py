@@ -5,7 +5,7 @@ from __future__ import annotations
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Summary, against
-from soar_dlm.evals.manifest import RecordedMethod, length_order
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod, length_order
 from soar_dlm.evals.runs import Run
 
 
@@ -18,6 +18,11 @@ def traces_of(run: Run, method: RecordedMethod) -> list[Trace]:
     if not run.traced:
         raise NothingToDraw(f"{run.folder} has no traces; run soar eval with --traces in a new folder.")
     return [run.traces[method.name, record.index].trace for record in run.records[method.name]]
+
+
+def greedy_of(run: Run) -> RecordedMethod | None:
+    """The first method that is greedy."""
+    return next((method for method in run.methods.values() if method.label == GREEDY), None)
 
 
 def baseline_of(run: Run, method: RecordedMethod) -> RecordedMethod:
