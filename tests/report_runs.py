@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ import soar_dlm as soar
 from soar_dlm import files
 from soar_dlm.evals.manifest import Manifest
 from soar_dlm.evals.record import Record
-from soar_dlm.evals.results import MANIFEST, ResultFolder, Results
+from soar_dlm.evals.results import MANIFEST, TRACED, ResultFolder, Results
+from soar_dlm.evals.runs import Run
 from soar_dlm.evals.traces import Decoded
-from soar_dlm.report import Run
 from soar_dlm.results import Result
 
 STRATEGIES: list[soar.Strategy] = [
@@ -36,6 +38,21 @@ TEMPLATE = (
 """Two blanks that mini-dreamon makes longer and shorter."""
 
 
+@dataclass(frozen=True)
+class Made(Run):
+    """A run that was made here and is in no folder."""
+
+    made: Mapping[tuple[str, int], Decoded]
+
+    @cached_property
+    def traces(self) -> dict[tuple[str, int], Decoded]:
+        return dict(self.made)
+
+    def untraced(self) -> Made:
+        settings = {name: value for name, value in self.results.settings.items() if name != TRACED}
+        return replace(self, results=replace(self.results, settings=settings), made={})
+
+
 def run_of(
     results: Mapping[str, Sequence[Result]],
     right: Mapping[str, str],
@@ -44,8 +61,7 @@ def run_of(
     model: str = "random-llada",
     kinds: Sequence[str] = ("easy", "hard"),
     labels: Mapping[str, str] | None = None,
-    traced: bool = True,
-) -> Run:
+) -> Made:
     """``results`` by method and problem; ``right`` has a 1 for each problem that a method solved."""
     count = len(next(iter(results.values())))
     records = [
@@ -71,16 +87,14 @@ def run_of(
         for method, own in results.items()
         for place, result in enumerate(own)
     }
-    settings = settings_of(name, model, list(results), count, labels or {}, traced)
+    settings = settings_of(name, model, list(results), count, labels or {})
     machine = {"cpu": "a processor", "cores": 2, "accelerator": None, "system": "Linux"}
     library = [{"version": soar.__version__, "commit": "0123456789abcdef", "modified": False}]
     found = Results(settings, machine, records, len(results), 0, library)
-    return Run(name, found, traces if traced else {})
+    return Made(name, Path("nowhere"), found, traces)
 
 
-def settings_of(
-    name: str, model: str, methods: Sequence[str], count: int, labels: Mapping[str, str], traced: bool
-) -> dict[str, Any]:
+def settings_of(name: str, model: str, methods: Sequence[str], count: int, labels: Mapping[str, str]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "strategy": "",
         "metric": "probability",
@@ -101,7 +115,7 @@ def settings_of(
         "methods": {method: {**described, "label": labels.get(method, method)} for method in methods},
         "order": list(methods),
         "chunk": count,
-        **({"traces": True} if traced else {}),
+        TRACED: True,
         "threads": 1,
         "versions": {"soar_dlm": soar.__version__, "torch": "2"},
     }
@@ -120,7 +134,7 @@ def write(run: Run, folder: Path) -> Path:
     return folder
 
 
-def small_run(lm: soar.LM, **told: Any) -> Run:
+def small_run(lm: soar.LM, **told: Any) -> Made:
     """Four problems by greedy and SOAR: gained, lost, both right, both wrong."""
     prompts = ["what is one", "what is two", "what is three", "what is four"]
     results = {

@@ -123,6 +123,8 @@ def test_a_sweep_is_tuned_to_a_preset_that_every_command_reads(tmp_path: Path) -
     drawn: list[str | Path] = ["--thresholds", "0.3,0.6", "--beams", "2", "-n", "8", "-o", tmp_path / "s", "--figure"]
     soar("sweep", *QUICK, *drawn, tmp_path / "sweep.svg")
     assert (tmp_path / "sweep.svg").read_text().startswith("<?xml")
+    points = [line.split(",")[:3] for line in (tmp_path / "sweep.csv").read_text().splitlines()]
+    assert points == [["panel", "threshold", "beam"], ["sweep", "", "1"], ["sweep", "0.3", "2"], ["sweep", "0.6", "2"]]
     for name, told in (("sweep.doc", "ends in .svg, .png, .pdf"), ("nowhere/sweep.svg", "no folder")):
         with pytest.raises(SettingsError, match=told):
             soar("sweep", *QUICK, *drawn, tmp_path / name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -15,14 +16,16 @@ import soar_dlm as soar
 from soar_dlm.errors import SoarError
 from soar_dlm.evals.comparison import Method, compare
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
+from soar_dlm.evals.runs import Run, read_runs
 from soar_dlm.plots.catalogue import FIGURES, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
 from soar_dlm.plots.labels import Box, placed
-from soar_dlm.plots.runs import NothingToDraw, Run, runs_of
+from soar_dlm.plots.runs import NothingToDraw, traces_of
 from soar_dlm.plots.style import Theme, adaptive
+from soar_dlm.plots.sweep import sweep_picture
 from tests.command import invoke
 
-pytest.importorskip("matplotlib")
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +61,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def compared(results: Path) -> Run:
+    (run,) = read_runs([results / "gsm"])
+    return run
+
+
+@pytest.fixture(scope="module")
 def drawn(results: Path) -> dict[str, Picture]:
-    found = pictures(list(FIGURES), runs_of([results]))
-    return {one.name: one for one in found if isinstance(one, Picture)}
+    found = pictures(list(FIGURES), read_runs([results]))
+    return {name: one for name, one in found.items() if isinstance(one, Picture)}
 
 
 def test_every_figure_of_the_paper_can_be_drawn(drawn: dict[str, Picture]) -> None:
@@ -105,22 +114,20 @@ def test_an_svg_turns_dark_with_its_reader() -> None:
     assert "prefers-color-scheme: dark" in made
 
 
-def test_confidence_bins_hold_every_problem_once(results: Path, drawn: dict[str, Picture]) -> None:
-    run = Run(results / "gsm")
-    greedy = run.methods["Greedy"]
+def test_confidence_bins_hold_every_problem_once(compared: Run, drawn: dict[str, Picture]) -> None:
+    greedy = compared.methods["Greedy"]
     rows = panel(drawn["confidence-mini-gsm"].rows, "bins")
     assert len(rows) == 6
     assert sum(row["problems"] for row in rows) == 6
-    assert sum(row["right"] for row in rows) == sum(record.correct for record in run.records_of(greedy))
-    found = [average_confidence(trace, "####") for trace in run.traces_of(greedy)]
+    assert sum(row["right"] for row in rows) == sum(record.correct for record in compared.records["Greedy"])
+    found = [average_confidence(trace, "####") for trace in traces_of(compared, greedy)]
     assert rows[0]["low"] == pytest.approx(min(one for one in found if one is not None))
     assert rows[-1]["high"] == pytest.approx(max(one for one in found if one is not None))
 
 
-def test_order_has_the_measures_of_each_method(results: Path, drawn: dict[str, Picture]) -> None:
-    run = Run(results / "gsm")
-    for row, method in zip(drawn["order-mini-gsm"].rows, run.methods.values(), strict=True):
-        order = [one for trace in run.traces_of(method) if (one := global_ar_ness(trace, 5)) is not None]
+def test_order_has_the_measures_of_each_method(compared: Run, drawn: dict[str, Picture]) -> None:
+    for row, method in zip(drawn["order-mini-gsm"].rows, compared.methods.values(), strict=True):
+        order = [one for trace in traces_of(compared, method) if (one := global_ar_ness(trace, 5)) is not None]
         assert row["method"] == method.label
         assert row["ar_ness"] == pytest.approx(sum(order) / len(order))
 
@@ -133,6 +140,45 @@ def test_the_threshold_figure_has_greedys_tokens_and_every_point(drawn: dict[str
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     sure = [row["confidence"] for row in panel(rows, "tokens")]
     assert sure == sorted(sure)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "beams", "axes"),
+    [
+        ((0.9, 0.99), (1, 2), ["tau", "tau", "K", "K"]),
+        ((0.9, 0.99), (2,), ["tau", "tau"]),
+        ((0.9,), (1, 2), ["K", "K"]),
+        ((0.9,), (2,), ["tau", "tau"]),
+    ],
+)
+def test_a_sweep_is_drawn_over_each_setting_that_varies(
+    results: Path, thresholds: tuple[float, ...], beams: tuple[int, ...], axes: list[str]
+) -> None:
+    (run,) = read_runs([results / "sweep"])
+    order = ["Greedy", *(f"SOAR, tau={tau}, K={beam}" for tau in thresholds for beam in beams)]
+    settings = run.results.settings | {"order": order}
+    records = [record for record in run.results.records if record.method in order]
+    part = replace(run, results=replace(run.results, settings=settings, records=records, turns_done=len(order)))
+    picture = sweep_picture(part)
+    figure = Figure()
+    picture.draw(figure, picture.rows, Theme())
+    assert [one.get_xlabel() for one in figure.axes] == axes
+    assert picture.height == sweep_picture(run).height / 4 * len(axes)
+    assert ("beam size" in picture.caption) == ("K" in axes)
+
+
+def test_figures_of_several_models_have_names_of_their_own(compared: Run) -> None:
+    """The figures of the second model replaced those of the first."""
+    other = replace(compared, results=replace(compared.results, settings=compared.results.settings | {"model": "a/b"}))
+    assert list(pictures(["pareto"], [compared])) == ["pareto-mini-gsm"]
+    assert list(pictures(["pareto"], [compared, other])) == ["pareto-mini-gsm-mini-llada", "pareto-mini-gsm-a-b"]
+
+
+def test_a_run_that_has_just_begun_is_no_figure(compared: Run) -> None:
+    begun = replace(compared, results=replace(compared.results, records=[], turns_done=0))
+    with pytest.raises(NothingToDraw, match="finished its first chunk"):
+        pictures(["pareto"], [begun])
+    assert list(pictures(["pareto"], [begun, compared])) == ["pareto-mini-gsm"]
 
 
 def test_a_path_has_every_position_once(drawn: dict[str, Picture]) -> None:
@@ -156,10 +202,10 @@ def test_modes_count_tokens(drawn: dict[str, Picture]) -> None:
 
 
 def test_what_is_missing_is_said(results: Path) -> None:
-    (found,) = pictures(["confidence"], runs_of([results / "sweep"]))
+    (found,) = pictures(["confidence"], read_runs([results / "sweep"])).values()
     assert isinstance(found, NothingToDraw)
     assert "--traces" in str(found)
-    (found,) = pictures(["beam"], runs_of([results / "gsm"]))
+    (found,) = pictures(["beam"], read_runs([results / "gsm"])).values()
     assert "soar sweep" in str(found)
 
 

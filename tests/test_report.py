@@ -16,14 +16,17 @@ import pytest
 import soar_dlm as soar
 from soar_dlm.cli.main import app
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.report import Picture, Run, read_runs, report_page
+from soar_dlm.evals.results import ResultFolder
+from soar_dlm.evals.runs import read_runs
+from soar_dlm.evals.traces import TraceFile
+from soar_dlm.report import Picture, report_page
 from soar_dlm.report.tables import MINUS, NOTHING, TIMES
 from tests.command import runner
-from tests.report_runs import run_of, small_run, write
+from tests.report_runs import Made, run_of, small_run, write
 
 
 @pytest.fixture(scope="module")
-def run(random_llada: soar.LM) -> Run:
+def run(random_llada: soar.LM) -> Made:
     return small_run(random_llada)
 
 
@@ -46,24 +49,24 @@ def words(page: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
-def test_folders_become_a_page_that_is_the_same_every_time(run: Run, tmp_path: Path) -> None:
+def test_folders_become_a_page_that_is_the_same_every_time(run: Made, tmp_path: Path) -> None:
     folder = write(run, tmp_path / "results" / "sums")
     page = report_page(read_runs([tmp_path]))
     assert page == report_page(read_runs([folder]))
 
 
-def test_the_tables_compare_with_greedy(run: Run) -> None:
+def test_the_tables_compare_with_greedy(run: Made) -> None:
     told = words(report_page([run]))
     assert "random-llada" in told
     assert "a processor, 2 cores, 1 thread" in told
     assert "sums 4 problems · length 12" in told
-    forwards = sum(one.forwards for one in run.records()["SOAR"]) / 4
+    forwards = sum(one.forwards for one in run.records["SOAR"]) / 4
     plain = told.replace(MINUS, "-").replace(TIMES, "x").replace(NOTHING, "?")
     assert re.search(rf"SOAR 50\.0% 15\.0% to 85\.0% {forwards:.1f} \S+ x1\.00 \+1 -1 1\.000", plain)
     assert re.search(r"Greedy 50\.0% 15\.0% to 85\.0% 12\.0 1\.00 \? \? \? \?", plain)
 
 
-def test_the_page_allows_only_its_own_script_and_style(run: Run) -> None:
+def test_the_page_allows_only_its_own_script_and_style(run: Made) -> None:
     page = report_page([run])
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
@@ -78,19 +81,20 @@ def test_the_page_allows_only_its_own_script_and_style(run: Run) -> None:
     assert set(re.findall(r'href=["\']?([^"\'>]+)', outside)) == {"#explorer-title"}
 
 
-def test_what_others_wrote_is_never_markup(run: Run, random_llada: soar.LM) -> None:
+def test_what_others_wrote_is_never_markup(run: Made, random_llada: soar.LM) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
     settings = {**run.results.settings, "model": evil, "task": evil}
     told = {name: {**one, "label": evil + name} for name, one in settings["methods"].items()}
     records = [replace(record, text=evil, kind=evil) for record in run.results.records]
-    bad = Run(evil, replace(run.results, settings={**settings, "methods": told}, records=records), run.traces)
+    results = replace(run.results, settings={**settings, "methods": told}, records=records)
+    bad = replace(run, name=evil, results=results)
     page = report_page([bad])
     assert page.count("<script") == report_page([run]).count("<script")
     assert "<img" not in page
     assert data_of(page)["groups"][0]["name"] == evil
 
 
-def test_traces_are_shared_out_over_chunks(run: Run) -> None:
+def test_traces_are_shared_out_over_chunks(run: Made) -> None:
     page = report_page([run])
     group = data_of(page)["groups"][0]
     assert (group["methods"], group["pair"]) == (["Greedy", "SOAR"], [0, 1])
@@ -110,8 +114,8 @@ def test_traces_are_shared_out_over_chunks(run: Run) -> None:
     assert {int(token) for token in pieces} >= {token for entry in entries for token in entry.tokens}
 
 
-def test_without_traces_there_are_tables_and_texts_and_a_note(run: Run) -> None:
-    page = report_page([Run("sums", run.results, {})])
+def test_without_traces_there_are_tables_and_texts_and_a_note(run: Made) -> None:
+    page = report_page([run.untraced()])
     assert "Without traces: sums." in words(page)
     assert "50.0%" in words(page)
     group = data_of(page)["groups"][0]
@@ -120,17 +124,17 @@ def test_without_traces_there_are_tables_and_texts_and_a_note(run: Run) -> None:
     assert "Without traces" not in words(report_page([run]))
 
 
-def test_an_unfinished_run_is_shown_as_far_as_all_methods_are(run: Run, tmp_path: Path) -> None:
+def test_an_unfinished_run_is_shown_as_far_as_all_methods_are(run: Made, tmp_path: Path) -> None:
     settings = {**run.results.settings, "problems": 8}
-    begun = Run("sums", replace(run.results, settings=settings), run.traces)
+    begun = replace(run, results=replace(run.results, settings=settings))
     assert "sums 4 problems of 8, so far" in words(report_page([begun]))
-    nothing = Run("sums", replace(run.results, records=[], turns_done=0), {})
+    nothing = replace(run, results=replace(run.results, records=[], turns_done=0), made={})
     page = report_page([nothing])
     assert "No problems have been decoded by all methods yet." in words(page)
     assert data_of(page)["groups"] == []
 
 
-def test_runs_of_one_task_have_names_of_their_own(run: Run, tmp_path: Path) -> None:
+def test_runs_of_one_task_have_names_of_their_own(run: Made, tmp_path: Path) -> None:
     for place in ("margin/sums", "probability/sums"):
         write(run, tmp_path / place)
     runs = read_runs([tmp_path, tmp_path / "margin"])
@@ -138,21 +142,21 @@ def test_runs_of_one_task_have_names_of_their_own(run: Run, tmp_path: Path) -> N
 
 
 def test_greedy_and_soar_are_compared_first_where_they_are_alike(random_llada: soar.LM) -> None:
-    short = small_run(random_llada)
+    short = small_run(random_llada).untraced()
     methods = dict(short.results.settings["methods"])
     methods = {"SOAR long": {**methods["SOAR"], "label": "SOAR", "length": 99}, **methods}
     records = [replace(one, method="SOAR long") for one in short.results.records if one.method == "SOAR"]
     settings = {**short.results.settings, "methods": methods, "order": list(methods)}
     results = replace(short.results, settings=settings, records=[*records, *short.results.records], turns_done=3)
-    group = data_of(report_page([Run("sums", results, {})]))["groups"][0]
+    group = data_of(report_page([replace(short, results=results)]))["groups"][0]
     assert [group["methods"][place] for place in group["pair"]] == ["Greedy", "SOAR"]
 
 
-def test_traces_that_cannot_be_shown_are_refused(run: Run, tmp_path: Path) -> None:
+def test_traces_that_cannot_be_shown_are_refused(run: Made, tmp_path: Path) -> None:
     blind = {key: replace(one, trace=replace(one.trace, scene=None)) for key, one in run.traces.items()}
-    write(Run("sums", run.results, blind), tmp_path / "sums")
+    write(replace(run, made=blind), tmp_path / "sums")
     with pytest.raises(InputFileError, match="do not say what their tokens mean"):
-        read_runs([tmp_path])
+        report_page(read_runs([tmp_path]))
 
 
 SVG = (
@@ -163,7 +167,7 @@ SVG = (
 )
 
 
-def test_figures_are_drawings_and_nothing_else(run: Run) -> None:
+def test_figures_are_drawings_and_nothing_else(run: Made) -> None:
     hidden = report_page([run])
     assert re.search(r'<section id="figures"[^>]* hidden>', hidden)
     page = report_page([run], [Picture("speed up", "Speed & accuracy", SVG.replace("{more}", ""))])
@@ -183,18 +187,18 @@ def test_figures_are_drawings_and_nothing_else(run: Run) -> None:
 
 
 @pytest.mark.parametrize("more", ["<script>alert(1)</script>", "<foreignObject/>", "<image href='x'/>", "<a/>"])
-def test_figures_that_do_more_are_refused(run: Run, more: str) -> None:
+def test_figures_that_do_more_are_refused(run: Made, more: str) -> None:
     with pytest.raises(SettingsError, match="cannot show"):
         report_page([run], [Picture("figure", "", SVG.replace("{more}", more))])
 
 
 @pytest.mark.parametrize("svg", ["no markup", "<p/>"])
-def test_figures_must_be_svg(run: Run, svg: str) -> None:
+def test_figures_must_be_svg(run: Made, svg: str) -> None:
     with pytest.raises(SettingsError, match="is not SVG"):
         report_page([run], [Picture("figure", "", svg)])
 
 
-def test_the_command_writes_a_page_and_overwrites_only_on_request(run: Run, tmp_path: Path) -> None:
+def test_the_command_writes_a_page_and_overwrites_only_on_request(run: Made, tmp_path: Path) -> None:
     results, page = write(run, tmp_path / "results"), tmp_path / "report.html"
     done = runner.invoke(app, ["report", str(results), "-o", str(page)])
     assert done.exit_code == 0
@@ -208,9 +212,23 @@ def test_the_command_writes_a_page_and_overwrites_only_on_request(run: Run, tmp_
     assert page.read_text(encoding="utf-8") == shown
 
 
-def test_the_command_says_what_is_missing(run: Run, tmp_path: Path) -> None:
-    untraced = {name: value for name, value in run.results.settings.items() if name != "traces"}
-    results = write(Run("sums", replace(run.results, settings=untraced), {}), tmp_path / "results")
+def test_the_command_reads_results_and_traces_once(run: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were read once for the tables and the explorer, and again for the figures."""
+    results, read = write(run, tmp_path / "results"), []
+    for kind in (ResultFolder, TraceFile):
+
+        def counted(own: Any, kind: type[Any] = kind, original: Any = kind.read) -> Any:
+            read.append(kind)
+            return original(own)
+
+        monkeypatch.setattr(kind, "read", counted)
+    done = runner.invoke(app, ["report", str(results), "-o", str(tmp_path / "report.html")])
+    assert done.exit_code == 0
+    assert read == [ResultFolder, TraceFile]
+
+
+def test_the_command_says_what_is_missing(run: Made, tmp_path: Path) -> None:
+    results = write(run.untraced(), tmp_path / "results")
     done = runner.invoke(app, ["report", str(results), "-o", str(tmp_path / "report.html")])
     assert done.exit_code == 0
     assert "no traces of sums" in done.output
@@ -230,7 +248,7 @@ def test_a_thousand_problems_by_five_methods_take_less_than_10_megabytes() -> No
         repr(strategy): lm.generate(prompts, strategy, max_new_tokens=56, trace=True)
         for strategy in (soar.Greedy(), soar.PositionBeam(2))
     }
-    without = report_page([run_of(results, dict.fromkeys(results, "0000"), traced=False)])
-    whole = report_page([run_of(results, dict.fromkeys(results, "0000"))])
+    run = run_of(results, dict.fromkeys(results, "0000"))
+    without, whole = report_page([run.untraced()]), report_page([run])
     longest = (len(whole) - len(without)) / (len(prompts) * len(results))
     assert len(without) + 5_000 * longest < 10e6

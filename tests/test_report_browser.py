@@ -13,8 +13,9 @@ import pytest
 
 import soar_dlm as soar
 from soar_dlm.engine.scene import Scene
+from soar_dlm.evals.runs import Run
 from soar_dlm.playback import Playback
-from soar_dlm.report import Run, report_page
+from soar_dlm.report import report_page
 from soar_dlm.results import Event
 from soar_dlm.search.question import Place
 from tests.browser import CHROMIUM, opened_browser
@@ -135,7 +136,7 @@ def check_sentence(said: str, event: Event, playback: Playback, place: Place) ->
 
 def check_run(reader: Reader, run: Run) -> None:
     """Every step of every method shows what the playback of its trace has; two methods at a time."""
-    methods = list(run.records())
+    methods = list(run.records)
     for pair in zip(methods[::2], methods[1::2], strict=True):
         page = reader.open(run.name, *pair, 0, 0)
         steps = page.evaluate(ALL_STEPS)
@@ -209,7 +210,7 @@ def test_the_script_fills_the_rest_after_an_early_exit(reader: Reader, random_ll
     *before, last = decoded.trace.steps[:4]
     early = replace(decoded.trace, steps=(*before, replace(last, beam=(replace(last.beam[0], left=0),))))
     assert None in [cell.confidence for cell in Playback(early).canvas(Place(4, 0)).values()]
-    check_script(reader.open(), replace(run, traces={("Greedy", 0): replace(decoded, trace=early)}))
+    check_script(reader.open(), replace(run, made={("Greedy", 0): replace(decoded, trace=early)}))
 
 
 def test_the_keyboard_moves_through_steps_and_problems(reader: Reader) -> None:
@@ -358,7 +359,7 @@ def test_text_with_markup_stays_text(browser: Any, random_llada: soar.LM, tmp_pa
         trace = replace(decoded.trace, scene=replace(scene, around=around, pieces=pieces, ends=()))
         traces[key] = replace(decoded, answer=EVIL, trace=trace)
     records = [replace(record, text=EVIL) for record in run.results.records]
-    evil = Run(EVIL, replace(run.results, records=records), traces)
+    evil = replace(run, results=replace(run.results, records=records), made=traces)
     reader = Reader(browser, written([evil], tmp_path / "report.html"))
     page = reader.open()
     assert page.locator("h1").text_content() == EVIL
@@ -387,10 +388,10 @@ def test_the_page_fits_its_window_and_the_readers_colours(browser: Any, small: P
 
 
 def test_without_traces_the_explorer_has_texts(browser: Any, random_llada: soar.LM, tmp_path: Path) -> None:
-    run = small_run(random_llada, traced=False)
+    run = small_run(random_llada).untraced()
     reader = Reader(browser, written([run], tmp_path / "report.html"))
     page = reader.open()
-    assert page.locator(".side .text").first.text_content() == run.records()["Greedy"][0].text.lstrip("\n")
+    assert page.locator(".side .text").first.text_content() == run.records["Greedy"][0].text.lstrip("\n")
     for gone in ("#player", "#prompt-box", ".side >> nth=0 >> .canvas", ".side >> nth=0 >> .lanes"):
         assert not page.locator(gone).is_visible()
     page.keyboard.press("j")

@@ -19,7 +19,7 @@ LLADA = "GSAI-ML/LLaDA-8B-Base"
 def run(task: str, methods: dict[str, tuple[str, str, int, int]], model: str = LLADA, problems: int = 10) -> Results:
     """``methods``: name -> label, metric, length, problems right; the first ones are. Greedy takes twice the time."""
     told = {
-        name: {"label": label, "metric": metric, "length": length}
+        name: {"label": label, "metric": metric, "length": length, "strategy": "", "beam": None, "threshold": None}
         for name, (label, metric, length, _) in methods.items()
     }
     records = [
@@ -30,7 +30,7 @@ def run(task: str, methods: dict[str, tuple[str, str, int, int]], model: str = L
         for place in range(problems)
     ]
     order: dict[str, Any] = {"order": list(methods), "problems": problems, "chunk": problems, "methods": told}
-    return Results({"model": model, "task": task, **order}, {}, records, len(methods), 0)
+    return Results({"model": model, "task": task, "canvas": 8, **order}, {}, records, len(methods), 0)
 
 
 GSM = run(

@@ -38,9 +38,10 @@ def plot(
     """
     import_library()
     from soar_dlm import files
+    from soar_dlm.evals.runs import read_runs
     from soar_dlm.plots.catalogue import FIGURES, pictures
     from soar_dlm.plots.figure import Picture
-    from soar_dlm.plots.runs import NothingToDraw, runs_of
+    from soar_dlm.plots.runs import NothingToDraw
     from soar_dlm.plots.style import DARK, FORMATS, LIGHT, Theme, check_drawable
 
     check_drawable()
@@ -53,18 +54,17 @@ def plot(
     if not kinds:
         raise SettingsError("Name at least one format.")
     console, theme = Console(stderr=True, highlight=False), Theme(DARK if dark else LIGHT)
-    found = list(pictures(list(FIGURES) if name == ALL else [name], runs_of(results)))
-    drawn = [one for one in found if isinstance(one, Picture)]
-    missing = [one for one in found if isinstance(one, NothingToDraw)]
+    found = pictures(list(FIGURES) if name == ALL else [name], read_runs(results))
+    drawn = {file: one for file, one in found.items() if isinstance(one, Picture)}
+    missing = [one for one in found.values() if isinstance(one, NothingToDraw)]
     if not drawn:
         raise SettingsError("\n".join(map(str, missing)))
     with files.explained("write", output):
         output.mkdir(parents=True, exist_ok=True)
-    for one in drawn:
+    for file, picture in drawn.items():
         for kind in kinds:
-            with files.replacing(output / f"{one.name}.{kind}") as fresh:
-                fresh.write_bytes(one.drawn(kind, theme))
-        files.write_text(output / f"{one.name}.csv", one.csv)
-        console.print(f"{one.name}: {', '.join(kinds)}, csv", markup=False)
+            picture.write(output / f"{file}.{kind}", theme)
+        picture.write_csv(output / f"{file}.csv")
+        console.print(f"{file}: {', '.join(kinds)}, csv", markup=False)
     for reason in missing:
         console.print(f"Left out: {reason}", markup=False, style="dim")

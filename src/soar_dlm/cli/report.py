@@ -14,6 +14,7 @@ from soar_dlm.cli.loading import import_library, status
 from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
+    from soar_dlm.evals.runs import Run
     from soar_dlm.report import Picture
 
 
@@ -29,14 +30,15 @@ def report(
     if output.exists() and not overwrite:
         raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
     import_library()
-    from soar_dlm.report import read_runs, report_page
+    from soar_dlm.evals.runs import read_runs
+    from soar_dlm.report import report_page
 
     with status("Reading the results ..."):
         runs = read_runs(results)
-        page = report_page(runs, _figures(results))
+        page = report_page(runs, _figures(runs))
     files.write_text(output, page)
     console = Console(stderr=True, highlight=False)
-    without = [run.name for run in runs if not run.traces]
+    without = [run.name for run in runs if not run.traced]
     if without:
         console.print(
             f"There are no traces of {', '.join(without)}, so the page cannot show the steps; 'soar eval --traces' "
@@ -52,17 +54,17 @@ def figures_drawable() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def _figures(results: list[Path]) -> list[Picture]:
+def _figures(runs: list[Run]) -> list[Picture]:
     """Every figure that the results have the data for; none without the package that draws them."""
     from soar_dlm.plots.catalogue import FIGURES, pictures
     from soar_dlm.plots.figure import Picture as Drawn
-    from soar_dlm.plots.runs import NothingToDraw, runs_of
+    from soar_dlm.plots.runs import NothingToDraw
     from soar_dlm.report import Picture
 
     if not figures_drawable():
         return []
     try:
-        found = list(pictures(list(FIGURES), runs_of(results)))
+        found = pictures(list(FIGURES), runs)
     except NothingToDraw:
         return []
-    return [Picture(one.name, one.caption, one.inline()) for one in found if isinstance(one, Drawn)]
+    return [Picture(name, one.caption, one.inline()) for name, one in found.items() if isinstance(one, Drawn)]

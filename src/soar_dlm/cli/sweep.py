@@ -74,7 +74,8 @@ def sweep(
     protocol: Protocol = "paper",
     limit: Annotated[int, typer.Option(help="Problems, from the validation split where the task has one.")] = 200,
     figure: Annotated[
-        Optional[Path], typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg.")
+        Optional[Path],
+        typer.Option(help="Draw accuracy and speed-up into this file, such as sweep.svg; their data is in sweep.csv."),
     ] = None,
     data_dir: DataDir = None,
     chunk: Chunk = 50,
@@ -99,8 +100,10 @@ def sweep(
     from soar_dlm.evals.comparison import compare
     from soar_dlm.evals.protocol import decoding_options
     from soar_dlm.evals.results import ResultFolder
-    from soar_dlm.evals.sweep_figure import check_drawable, draw_sweep
-    from soar_dlm.evals.sweeps import pooled
+    from soar_dlm.evals.runs import Run
+    from soar_dlm.plots.figure import check_path
+    from soar_dlm.plots.style import Theme
+    from soar_dlm.plots.sweep import sweep_picture
     from soar_dlm.tasks.published import PublishedTask
 
     checks.whole_number("chunk", chunk, 1)
@@ -108,7 +111,7 @@ def sweep(
     grid = opt.given(thresholds=thresholds, beams=beams, tries=tries, drafts=drafts)
     check_grid(strategy, grid, figure)
     if figure is not None:
-        check_drawable(figure)
+        check_path(figure)
     chosen = prepared(task, data_dir, allow_code_execution, console, unsafe_sandbox)
     options = decoding_options(chosen, protocol)
     compared = methods_of(strategy, grid, metric or "probability", chosen.canvas if length is None else length, options)
@@ -121,8 +124,10 @@ def sweep(
     found = ResultFolder(output).read()
     Console().print(shown(found) if strategy == SOAR else shown_deliberate(found))
     if figure is not None:
-        draw_sweep(pooled([found]).points, title(found), figure)
-        console.print(f"The figure is in {figure}.")
+        picture, data = sweep_picture(Run(chosen.name, output, found)), figure.with_suffix(".csv")
+        picture.write(figure, Theme())
+        picture.write_csv(data)
+        console.print(f"The figure is in {figure}, its data in {data}.", markup=False)
 
 
 def check_grid(strategy: str, grid: Mapping[str, Any], figure: Path | None) -> None:

@@ -38,7 +38,8 @@ def table(
 
 def show(made: Grid, console: Console) -> None:
     """Accuracy, interval and speed-up on separate lines, so that six columns fit into a narrow terminal."""
-    from soar_dlm.evals.tables import GREEDY, accuracy_text, interval_text, label_of, notes, speed_text
+    from soar_dlm.evals.manifest import GREEDY
+    from soar_dlm.evals.tables import accuracy_text, interval_text, label_of, notes, speed_text
 
     shown = Table(box=SIMPLE_HEAD, title=Text(made.model))
     shown.add_column("method", no_wrap=True)

@@ -369,10 +369,11 @@ def summary(records: Sequence[Record], baseline: str) -> dict[str, Summary]:
     for name, own in by_method.items():
         if [record.index for record in own] != indices:
             raise SettingsError(f"{name!r} and {baseline!r} did not decode the same problems.")
-    return {name: _summarized(own, reference) for name, own in by_method.items()}
+    return {name: against(own, reference) for name, own in by_method.items()}
 
 
-def _summarized(own: Sequence[Record], reference: Sequence[Record]) -> Summary:
+def against(own: Sequence[Record], reference: Sequence[Record]) -> Summary:
+    """A method compared with another on the same problems, both in their order."""
     count, correct = len(own), sum(record.correct for record in own)
     forwards, seconds = sum(record.forwards for record in own), sum(record.seconds for record in own)
     test = mcnemar([record.correct for record in own], [record.correct for record in reference])

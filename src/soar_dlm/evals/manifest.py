@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from soar_dlm.strict_json import read_json
 
 DEEPEST = 20
 """The most objects and lists of a manifest inside one another: more than any setting has."""
+
+GREEDY = "Greedy"
+"""The label of the method that others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,51 @@ def turns(settings: Mapping[str, Any]) -> Iterator[Turn]:
         shift = number % len(names)
         for name in [*names[shift:], *names[:shift]]:
             yield Turn(start, min(start + chunk, problems), name)
+
+
+@dataclass(frozen=True)
+class RecordedMethod:
+    """A method of a run: its ``name`` there, and what the manifest says of it."""
+
+    name: str
+    label: str
+    strategy: str
+    metric: str
+    beam: int | None
+    threshold: float | None
+    length: int | str
+
+    @property
+    def kind(self) -> str:
+        """The class of its strategy."""
+        return self.strategy.partition("(")[0]
+
+    def baseline_among(self, methods: Iterable[RecordedMethod]) -> RecordedMethod | None:
+        """Greedy by the same metric from the same length."""
+        alike = (one for one in methods if (one.metric, one.length) == (self.metric, self.length))
+        return next((one for one in alike if one.label == GREEDY), None)
+
+
+def recorded_methods(settings: Mapping[str, Any]) -> dict[str, RecordedMethod]:
+    """The methods of a run by name, in their order; one that names no length has the task's canvas."""
+    known = {name: settings["methods"][name] for name in settings["order"]}
+    return {
+        name: RecordedMethod(
+            name=name,
+            label=one["label"],
+            strategy=one["strategy"],
+            metric=one["metric"],
+            beam=one["beam"],
+            threshold=one["threshold"],
+            length=settings["canvas"] if one["length"] is None else one["length"],
+        )
+        for name, one in known.items()
+    }
+
+
+def length_order(length: int | str) -> tuple[bool, int | str]:
+    """What lengths are sorted by: numbers first, then "right", the length of the answer."""
+    return isinstance(length, str), length
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from soar_dlm.doors import door
 from soar_dlm.errors import SettingsError, UnknownName, shown
-from soar_dlm.evals.comparison import Summary, summary
+from soar_dlm.evals.comparison import Summary, against
+from soar_dlm.evals.manifest import GREEDY, length_order, recorded_methods
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, ResultFolder, Results, result_folders
 from soar_dlm.strict_json import json_text, plain
 
 Judge = Literal["correct", "exact"]
-GREEDY = "Greedy"
 SURE = 0.05
 BETTER, WORSE = "↑", "↓"
 
@@ -115,11 +115,11 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
         by_method: dict[str, list[Record]] = {}
         for record in run.whole_chunks():
             by_method.setdefault(record.method, []).append(_judged(record, judge))
-        methods = run.settings["methods"]
+        methods = recorded_methods(run.settings)
         for name, own in by_method.items():
             method = methods[name]
-            row, column = Row(method["label"], method["metric"]), _column(run.settings, method)
-            base = next((other for other, it in methods.items() if _is_baseline(it, method)), None)
+            row, column = Row(method.label, method.metric), Column(run.settings["task"], method.length)
+            base = method.baseline_among(methods.values())
             if metrics is not None and row.metric not in metrics:
                 continue
             if (row, column) in cells:
@@ -127,25 +127,14 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
                     f"Two of these results are {row.label} by {row.metric} on {column.task} at {column.length}. "
                     "Name the folders that belong in one table."
                 )
-            beside = [] if base is None or base == name else by_method[base]
-            measured = summary([*beside, *own], base or name)[name]
+            measured = against(own, own if base is None else by_method[base.name])
             paper = paper_figure(models[0], column.task, column.length, row.label, row.metric)
             cells[row, column] = Cell(measured, run.complete, base is not None, paper)
     rows = tuple(dict.fromkeys(row for row, _ in cells))
-    columns = tuple(sorted(dict.fromkeys(column for _, column in cells), key=_column_order))
+    columns = tuple(
+        sorted(dict.fromkeys(column for _, column in cells), key=lambda one: (one.task, length_order(one.length)))
+    )
     return Grid(models[0], judge, rows, columns, cells)
-
-
-def _column(settings: Mapping[str, Any], method: Mapping[str, Any]) -> Column:
-    return Column(settings["task"], settings["canvas"] if method["length"] is None else method["length"])
-
-
-def _column_order(column: Column) -> tuple[str, bool, int | str]:
-    return column.task, isinstance(column.length, str), column.length
-
-
-def _is_baseline(method: Mapping[str, Any], of: Mapping[str, Any]) -> bool:
-    return method["label"] == GREEDY and (method["length"], method["metric"]) == (of["length"], of["metric"])
 
 
 def _judged(record: Record, judge: Judge) -> Record:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots import confidence, lengths, method, modes, order, pareto, path, sweep
 from soar_dlm.plots.figure import Picture
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw
 
 Maker = Callable[[Sequence[Run]], Picture]
 
@@ -50,18 +52,29 @@ FIGURES: dict[str, Kind] = {
 
 
 def by_task(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
-    """The runs of each model and task, in their order."""
+    """The runs of each model and task that have a whole chunk of problems, in their order."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.settings["model"], run.task), []).append(run)
+        if run.problems:
+            found.setdefault((run.model, run.task), []).append(run)
+    if not found:
+        raise NothingToDraw("No run there has finished its first chunk of problems with all methods.")
     return found
 
 
-def pictures(names: Sequence[str], runs: Sequence[Run]) -> Iterator[Picture | NothingToDraw]:
-    """These figures of every task, or the reason why a task lacks one."""
-    for (_, task), own in by_task(runs).items():
-        for name in names:
+def pictures(kinds: Sequence[str], runs: Sequence[Run]) -> dict[str, Picture | NothingToDraw]:
+    """These figures of every model and task, or the reason why one is missing, by names that can be those of files.
+
+    A name has the model only where several models have the task.
+    """
+    found: dict[str, Picture | NothingToDraw] = {}
+    groups = by_task(runs)
+    for (model, task), own in groups.items():
+        several = sum(other == task for _, other in groups) > 1
+        for kind in kinds:
+            name = re.sub(r"[^\w.-]+", "-", f"{kind}-{task}-{model}" if several else f"{kind}-{task}")
             try:
-                yield FIGURES[name].make(own)
+                found[name] = FIGURES[kind].make(own)
             except NothingToDraw as error:
-                yield NothingToDraw(f"{name} of {task}: {error}")
+                found[name] = NothingToDraw(f"{kind} of {task}: {error}")
+    return found

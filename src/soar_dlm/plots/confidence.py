@@ -6,31 +6,37 @@ from collections.abc import Iterator, Sequence
 from statistics import correlation, fmean, linear_regression
 from typing import Any
 
+from soar_dlm.evals.manifest import RecordedMethod
 from soar_dlm.evals.measures import average_confidence
+from soar_dlm.evals.runs import Run
 from soar_dlm.evals.statistics import wilson_interval
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import GREEDY, Method, NothingToDraw, Run
-from soar_dlm.plots.style import Theme, bars
+from soar_dlm.plots.parts import bars, trend
+from soar_dlm.plots.runs import NothingToDraw, about, greedy_of, traces_of
+from soar_dlm.plots.style import Theme
 
 BINS = 6
 
 
 def picture(run: Run) -> Picture:
-    """Problems in 6 bins of equal width by the average confidence of greedy's answers, and the trend of all of them."""
-    method = next((one for one in run.methods.values() if one.label == GREEDY), next(iter(run.methods.values())))
+    """Problems in 6 bins of equal width by the average confidence of greedy's answers, and the trend of all of them.
+
+    Without greedy, those of the first method.
+    """
+    method = greedy_of(run) or next(iter(run.methods.values()))
     points = _points(run, method)
     rows = [*_bins(points), _trend(points)]
     related = rows[-1]["correlation"]
     caption = (
         f"Accuracy over average confidence: {BINS} bins of equal width, with 95% intervals and the number of problems "
-        f"in each; the line is the trend of all problems (correlation {related:.2f}). {run.caption(method)}"
+        f"in each; the line is the trend of all problems (correlation {related:.2f}). {about(run, method)}"
     )
-    return Picture(f"confidence-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
-def _points(run: Run, method: Method) -> list[tuple[float, bool]]:
+def _points(run: Run, method: RecordedMethod) -> list[tuple[float, bool]]:
     """The average confidence of each answer that has any, and whether it is right."""
-    traced = zip(run.traces_of(method), run.records_of(method), strict=True)
+    traced = zip(traces_of(run, method), run.records[method.name], strict=True)
     found = [(average_confidence(trace, run.mark), record.correct) for trace, record in traced]
     points = [(sure, right) for sure, right in found if sure is not None]
     if len({sure for sure, _ in points}) < 2:
@@ -72,13 +78,10 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     width = 0.86 * (bins[0]["high"] - bins[0]["low"])
     accuracy = [100 * row["accuracy"] for row in bins]
     axes.bar(places, accuracy, width, color=theme["sky"], alpha=0.55, edgecolor=theme["blue"], linewidth=0.8)
-    ends = ([100 * row[name] for row in bins] for name in ("accuracy_low", "accuracy_high"))
-    bars(axes, places, accuracy, *ends, color=theme["ink"], linestyle="none", marker="none")
+    bars(axes, places, bins, color=theme["ink"], linestyle="none", marker="none")
     top = axes.get_xaxis_transform()
     for place, row in zip(places, bins, strict=True):
         axes.text(place, 1.02, f"n = {row['problems']:,}", transform=top, ha="center", fontsize=7.5)
-    (trend,) = panel(rows, "trend")
-    ends_x = [bins[0]["low"], bins[-1]["high"]]
-    line = [100 * min(max(trend["intercept"] + trend["slope"] * x, 0), 1) for x in ends_x]
-    axes.plot(ends_x, line, color=theme["red"], linewidth=2)
+    (line,) = panel(rows, "trend")
+    trend(axes, line, [bins[0]["low"], bins[-1]["high"]], theme, linewidth=2)
     axes.set(xlabel="average confidence of an answer", ylabel="accuracy, %", ylim=(0, 104))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from soar_dlm.plots.style import WIDTH, Theme, saved, sheet
-
-if TYPE_CHECKING:
-    pass
+from soar_dlm import files
+from soar_dlm.errors import SettingsError
+from soar_dlm.plots.style import FORMATS, HEIGHT, WIDTH, Theme, check_drawable, saved, sheet
 
 Row = Mapping[str, Any]
 TEXTS = ("panel", "method", "strategy", "mode", "token")
@@ -24,11 +24,10 @@ Draw = Callable[[Any, Sequence[Row], Theme], None]
 class Picture:
     """Everything a figure shows is in its ``rows``; ``draw`` gets them back as its CSV has them."""
 
-    name: str
     caption: str
     rows: Sequence[Row]
     draw: Draw
-    height: float = 2.9
+    height: float = HEIGHT
     width: float = WIDTH
 
     @property
@@ -43,16 +42,40 @@ class Picture:
         return text.getvalue()
 
     def drawn(self, kind: str, theme: Theme) -> bytes:
-        """The figure as a file of this kind: svg, png or pdf."""
-        with sheet(self.height, self.caption, theme, self.width) as figure:
-            self.draw(figure, read_csv(self.csv), theme)
-            return saved(figure, kind, theme)
+        """The figure as a file of this kind, one of :data:`FORMATS`."""
+        return self._saved(kind, theme, self.caption)
 
     def inline(self) -> str:
         """The figure as a light SVG without its caption, for a page that writes that itself."""
-        with sheet(self.height, "", Theme(), self.width) as figure:
-            self.draw(figure, read_csv(self.csv), Theme())
-            return saved(figure, "svg", Theme(), follow=False).decode()
+        return self._saved("svg", Theme(), caption="", follow=False).decode()
+
+    def _saved(self, kind: str, theme: Theme, caption: str, follow: bool = True) -> bytes:
+        with sheet(self.height, caption, theme, self.width) as figure:
+            self.draw(figure, read_csv(self.csv), theme)
+            return saved(figure, kind, theme, follow)
+
+    def write(self, path: Path, theme: Theme) -> None:
+        """Draw into a file of the kind that its name ends in."""
+        with files.replacing(path) as fresh:
+            fresh.write_bytes(self.drawn(_ending(path), theme))
+
+    def write_csv(self, path: Path) -> None:
+        files.write_text(path, self.csv)
+
+
+def check_path(path: Path) -> None:
+    """Refuse a path that no figure can be drawn into, before the work for it starts."""
+    check_drawable()
+    if _ending(path) not in FORMATS:
+        endings = ", ".join(f".{kind}" for kind in FORMATS)
+        raise SettingsError(f"The name of a figure ends in {endings}, unlike {path.name!r}.")
+    with files.explained("write", path):
+        if not path.parent.is_dir():
+            raise SettingsError(f"There is no folder {str(path.parent)!r} for the figure.")
+
+
+def _ending(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
 
 
 def _cell(value: Any) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from soar_dlm.engine.trace import Trace
+from soar_dlm.evals.runs import Run
 from soar_dlm.playback import Cell, Playback
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw, about, first_of, traces_of
 from soar_dlm.plots.style import Theme
 from soar_dlm.search.question import Place
 
@@ -25,23 +26,21 @@ TINT = {"sky": 0.6, "orange": 0.6, "green": 0.5}
 PAPERS = {"masked": "grid", "before": "paper", "search": "sky", "branch": "orange", "parallel": "green"}
 
 
-def picture(run: Run, index: int | None = None) -> Picture:
+def picture(run: Run) -> Picture:
     """The first steps of a decoding by SOAR in which the beam forks and then collapses to one."""
-    method = run.first_of("Soar")
-    numbers = [record.index for record in run.records_of(method)] if index is None else [index]
-    for number in numbers:
-        decoded = run.traces.get((method.name, number))
-        first = None if decoded is None else _first(decoded.trace)
-        if decoded is not None and first is not None:
-            rows = list(_rows(decoded.trace, first))
+    method = first_of(run, "Soar")
+    for number, trace in enumerate(traces_of(run, method)):
+        first = _first(trace)
+        if first is not None:
+            rows = list(_rows(trace, first))
             caption = (
                 f"Steps {first} to {first + STEPS - 1} of problem {number} (counted from 0). Each line of cells is a "
                 "candidate in the beam, with its rank: grey cells are masked, blue ones were committed by search in "
                 "that step, green ones in parallel. Where the best candidate comes from parallel mode, the beam "
-                f"shrinks to one. {run.caption(method)}"
+                f"shrinks to one. {about(run, method)}"
             )
             height = ROW * (len(panel(rows, "candidates")) + GAP * (STEPS - 1)) + 0.2
-            return Picture(f"method-{run.task}", caption, rows, draw, height)
+            return Picture(caption, rows, draw, height)
     raise NothingToDraw("No trace of SOAR has a beam that forks and collapses within a few steps.")
 
 

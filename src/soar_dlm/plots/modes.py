@@ -7,8 +7,10 @@ from statistics import linear_regression
 from typing import Any
 
 from soar_dlm.evals.measures import mode_shares
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.parts import trend
+from soar_dlm.plots.runs import NothingToDraw, about, first_of, traces_of
 from soar_dlm.plots.style import Theme
 
 BINS = 20
@@ -16,8 +18,8 @@ BINS = 20
 
 def picture(run: Run) -> Picture:
     """Tokens committed by SOAR in 20 stretches of decoding, by mode, with the trend."""
-    method = run.first_of("Soar", "AdaptiveParallel", "Deliberate")
-    shares = mode_shares(run.traces_of(method), BINS, run.mark)
+    method = first_of(run, "Soar", "AdaptiveParallel", "Deliberate")
+    shares = mode_shares(traces_of(run, method), BINS, run.mark)
     rows: list[Row] = [
         {
             "panel": "bins",
@@ -36,9 +38,9 @@ def picture(run: Run) -> Picture:
     rows.append({"panel": "trend", "slope": slope, "intercept": intercept})
     caption = (
         f"Tokens committed by each mode over the progress of decoding, in {BINS} bins, and the trend of the parallel "
-        f"share, {100 * slope:+.2f} points per percent of progress. {run.caption(method)}"
+        f"share, {100 * slope:+.2f} points per percent of progress. {about(run, method)}"
     )
-    return Picture(f"modes-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
@@ -57,8 +59,7 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
         hatch="///",
         **look,
     )
-    (trend,) = panel(rows, "trend")
-    line = [100 * min(max(trend["intercept"] + trend["slope"] * x, 0), 1) for x in (0, 100)]
-    axes.plot([0, 100], line, color=theme["red"], linewidth=2.2, label="trend")
+    (line,) = panel(rows, "trend")
+    trend(axes, line, [0, 100], theme, linewidth=2.2, label="trend")
     axes.set(xlabel="progress of decoding, % of steps", ylabel="share of tokens, %", xlim=(0, 100), ylim=(0, 100))
     figure.legend(loc="outside upper center", ncols=3)

@@ -7,9 +7,10 @@ from statistics import correlation, fmean
 from typing import Any
 
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row
 from soar_dlm.plots.labels import labelled
-from soar_dlm.plots.runs import NothingToDraw, Run
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, traces_of
 from soar_dlm.plots.style import Theme
 
 FIRST = 5
@@ -21,9 +22,9 @@ def picture(run: Run) -> Picture:
     if len(run.methods) < 2:
         raise NothingToDraw("A comparison of methods needs at least two.")
     rows = []
-    for name, found in run.against_greedy().items():
+    for name, found in against_greedy(run).items():
         method = run.methods[name]
-        traces = run.traces_of(method)
+        traces = traces_of(run, method)
         sure = [one for trace in traces if (one := average_confidence(trace, run.mark)) is not None]
         order = [one for trace in traces if (one := global_ar_ness(trace, FIRST)) is not None]
         rows.append(
@@ -41,9 +42,9 @@ def picture(run: Run) -> Picture:
     )
     caption = (
         f"Accuracy over the mean average confidence of answers, and over negative Global AR-ness@{FIRST} (further "
-        f"right: less left to right). Correlation over methods: {told}. {run.caption()}"
+        f"right: less left to right). Correlation over methods: {told}. {about(run)}"
     )
-    return Picture(f"order-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
 def _related(rows: Sequence[Row], name: str, sign: int) -> float:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from soar_dlm.evals.aup import accuracy_under_parallelism
+from soar_dlm.evals.manifest import GREEDY
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
 from soar_dlm.plots.labels import labelled
-from soar_dlm.plots.runs import GREEDY, NothingToDraw, Run
+from soar_dlm.plots.parts import measured
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy
 from soar_dlm.plots.style import Theme
 
 ARROWS = (
@@ -31,23 +34,19 @@ def picture(run: Run) -> Picture:
     caption = (
         "Accuracy with its 95% interval over the speed-up by wall time, and over tokens per forward. Solid arrows add "
         "parallel decoding, dashed ones position beam search; dotted ones lead from greedy. "
-        f"AUP: {areas}. {run.caption()}"
+        f"AUP: {areas}. {about(run)}"
     )
-    return Picture(f"pareto-{run.task}", caption, rows, draw, height=3.1)
+    return Picture(caption, rows, draw, height=3.1)
 
 
 def _points(run: Run) -> Iterator[Row]:
-    for name, found in run.against_greedy().items():
+    for name, found in against_greedy(run).items():
         method = run.methods[name]
         yield {
             "panel": "methods",
             "method": method.label,
             "strategy": method.kind,
-            "problems": found.problems,
-            "accuracy": found.accuracy,
-            "accuracy_low": found.interval[0],
-            "accuracy_high": found.interval[1],
-            "speed_up": found.speed_up,
+            **measured(found),
             "tokens_per_forward": found.tokens_per_forward,
             "forwards": found.forwards,
             "gained": found.gained,
@@ -58,7 +57,7 @@ def _points(run: Run) -> Iterator[Row]:
 
 def _areas(run: Run) -> Iterator[Row]:
     """AUP of the settings of each strategy together."""
-    found = run.against_greedy()
+    found = against_greedy(run)
     best = 100 * max(one.accuracy for one in found.values())
     families: dict[str, list[str]] = {}
     for name, method in run.methods.items():

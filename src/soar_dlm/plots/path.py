@@ -6,33 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from soar_dlm.engine.trace import Trace
+from soar_dlm.evals.manifest import RecordedMethod
+from soar_dlm.evals.runs import Run
 from soar_dlm.playback import Playback
 from soar_dlm.plots.figure import Picture, Row
-from soar_dlm.plots.runs import Method, NothingToDraw, Run
+from soar_dlm.plots.runs import about, baseline_of, first_of, traces_of
 from soar_dlm.plots.style import Theme
 
 LOOKS = {"search": ("green", "o"), "parallel": ("grey", "s"), "branch": ("red", "^")}
 
 
-def picture(run: Run, index: int | None = None) -> Picture:
-    """One problem by greedy and by SOAR; without an ``index`` the first that only SOAR solved, or else the first."""
-    method = run.first_of("Soar", "Deliberate", "AdaptiveParallel", "PositionBeam")
-    base = run.baseline(method)
-    number = _chosen(run, method, base) if index is None else index
-    if (method.name, number) not in run.traces:
-        raise NothingToDraw(f"There is no problem {number}; the run has problems 0 to {run.problems - 1}.")
-    rows = [
-        {"method": one.label, **row} for one in (base, method) for row in _filled(run.traces[one.name, number].trace)
-    ]
+def picture(run: Run) -> Picture:
+    """A problem by greedy and by SOAR: the first that only SOAR solved, or else the first."""
+    method = first_of(run, "Soar", "Deliberate", "AdaptiveParallel", "PositionBeam")
+    base = baseline_of(run, method)
+    number = _chosen(run, method, base)
+    rows = [{"method": one.label, **row} for one in (base, method) for row in _filled(traces_of(run, one)[number])]
     caption = (
         f"In which step each position of the answer was filled, and by which mode: problem {number} (counted from 0). "
-        f"{run.caption(base, method)}"
+        f"{about(run, base, method)}"
     )
-    return Picture(f"path-{run.task}", caption, rows, draw)
+    return Picture(caption, rows, draw)
 
 
-def _chosen(run: Run, method: Method, base: Method) -> int:
-    pairs = zip(run.records_of(method), run.records_of(base), strict=True)
+def _chosen(run: Run, method: RecordedMethod, base: RecordedMethod) -> int:
+    pairs = zip(run.records[method.name], run.records[base.name], strict=True)
     return next((own.index for own, other in pairs if own.correct and not other.correct), 0)
 
 

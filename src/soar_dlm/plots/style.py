@@ -10,10 +10,9 @@ from io import BytesIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from soar_dlm.errors import MissingExtra, SettingsError, UnknownName
+from soar_dlm.errors import MissingExtra, UnknownName
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("svg", "png", "pdf")
@@ -38,8 +37,10 @@ SERIES = ("blue", "orange", "green", "red", "purple", "sky", "grey")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Series differ in their marker, too, for print in black and white."""
 
-LINE, WIDTH = 124, 7.2
-"""Characters in a line of a caption, and inches across a figure."""
+LINE = 124
+"""Characters in a line of a caption below a figure of the usual width."""
+WIDTH, HEIGHT = 7.2, 2.9
+"""The usual size of a figure without its caption, in inches."""
 EDGE = 0.012
 """The share of a figure's width that stays empty at its edges."""
 _CAPTION = 7.5
@@ -114,14 +115,14 @@ def sheet(height: float, caption: str, theme: Theme, width: float = WIDTH) -> It
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(theme.settings):
-        lines = fill(caption, int(LINE * width / WIDTH)).count("\n") + 1
-        below = (lines * _CAPTION * 1.35 + 8) / 72
+        text = fill(caption, int(LINE * width / WIDTH))
+        below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72
         inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
         figure = Figure(figsize=(width, height + below), layout=ConstrainedLayoutEngine(rect=inside))
         figure.text(
             EDGE,
             4 / 72 / (height + below),
-            fill(caption, int(LINE * width / WIDTH)),
+            text,
             fontsize=_CAPTION,
             color=theme["faint"],
             va="bottom",
@@ -139,8 +140,6 @@ def saved(figure: Figure, kind: str, theme: Theme, follow: bool = True) -> bytes
     """
     from matplotlib import rc_context
 
-    if kind not in FORMATS:
-        raise SettingsError(f"A figure is one of {', '.join(FORMATS)}, not {kind!r}.")
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
     content = BytesIO()
     with rc_context({**theme.settings, "svg.hashsalt": "soar-dlm"}):
@@ -162,10 +161,3 @@ def adaptive(svg: str) -> str:
     light, dark = ("".join(f"--{name}:{pair[place]};" for name, pair in _COLOURS.items()) for place in (0, 1))
     rules = f"<style>svg{{{light}}}@media (prefers-color-scheme: dark){{svg{{{dark}}}}}</style>"
     return re.sub(r"(<svg\b[^>]*>)", rf"\1{rules}", coloured, count=1)
-
-
-def bars(axes: Axes, x: Any, y: Any, low: Any, high: Any, **look: Any) -> None:
-    """Points in percent with their intervals."""
-    below = [one - other for one, other in zip(y, low, strict=True)]
-    above = [other - one for one, other in zip(y, high, strict=True)]
-    axes.errorbar(x, y, yerr=[below, above], capsize=2.5, elinewidth=1, **look)

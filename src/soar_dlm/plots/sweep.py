@@ -2,118 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from soar_dlm.evals.manifest import GREEDY
 from soar_dlm.evals.measures import confidences
+from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.runs import GREEDY, Method, NothingToDraw, Run
-from soar_dlm.plots.style import Theme, bars
+from soar_dlm.plots.parts import bars, measured
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, greedy_of, traces_of
+from soar_dlm.plots.style import HEIGHT, Theme
 
 SEARCHED = "Soar"
+THRESHOLD, BEAM = "threshold", "beam"
+SIGNS = {THRESHOLD: "tau", BEAM: "K"}
+WORDS = {THRESHOLD: "the threshold", BEAM: "the beam size K"}
 POINTS = 101
 """Of the cumulative distribution."""
 
 
 def threshold_picture(runs: Sequence[Run]) -> Picture:
     """Accuracy and speed-up over tau, and how sure greedy was of its tokens where a run has traces."""
-    run = _swept(runs, lambda method: method.threshold)
-    rows, traced = _measured(run), _traced(runs)
-    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the threshold. {run.caption()}"
-    if traced is not None:
-        sure = confidences(traced.traces_of(traced.first_of("Greedy")), traced.mark)
+    run = _swept(runs, THRESHOLD)
+    rows, caption, found = _measured(run), _caption(run, THRESHOLD), _greedy_tokens(runs)
+    if found is not None:
+        traced, sure = found
         rows += _distribution(sure)
         above = float(np.mean(np.array(sure) > 0.95))
+        where = "" if traced.mark is None else " before the answer"
         caption = (
-            f"Left: cumulative distribution of the confidence of greedy's {len(sure):,} tokens before the answer "
+            f"Left: cumulative distribution of the confidence of greedy's {len(sure):,} tokens{where} "
             f"({traced.problems:,} problems); {above:.0%} are above 0.95. Right: {caption[0].lower()}{caption[1:]}"
         )
-    return Picture(f"threshold-{run.task}", caption, rows, draw_thresholds)
+    return Picture(caption, rows, draw_threshold)
 
 
 def beam_picture(runs: Sequence[Run]) -> Picture:
     """Accuracy and speed-up over K."""
-    run = _swept(runs, lambda method: method.beam)
-    caption = f"Accuracy with its 95% interval, and speed-up against greedy, over the beam size K. {run.caption()}"
-    return Picture(f"beam-{run.task}", caption, _measured(run), draw_beams)
+    run = _swept(runs, BEAM)
+    return Picture(_caption(run, BEAM), _measured(run), draw_beam)
 
 
-def _swept(runs: Sequence[Run], over: Callable[[Method], Any]) -> Run:
+def sweep_picture(run: Run) -> Picture:
+    """Accuracy and speed-up of one sweep: a row of panels for each setting that varies, over tau if neither does."""
+    rows = _measured(run)
+    over = _varying(rows)
+    return Picture(_caption(run, *over), rows, draw_sweep, height=HEIGHT * len(over))
+
+
+def _caption(run: Run, *over: str) -> str:
+    settings = " and over ".join(WORDS[setting] for setting in over)
+    return f"Accuracy with its 95% interval, and speed-up against greedy, over {settings}. {about(run)}"
+
+
+def _swept(runs: Sequence[Run], setting: str) -> Run:
     """The first run that has SOAR with several values of a setting."""
     for run in runs:
-        if len({over(method) for method in run.methods.values() if method.kind == SEARCHED}) > 1:
+        if len({getattr(method, setting) for method in run.methods.values() if method.kind == SEARCHED}) > 1:
             return run
     raise NothingToDraw("There is no sweep of SOAR over this setting; make one with soar sweep.")
 
 
-def _traced(runs: Sequence[Run]) -> Run | None:
-    return next((run for run in runs if run.traced and any(one.label == GREEDY for one in run.methods.values())), None)
-
-
 def _measured(run: Run) -> list[Row]:
-    found = run.against_greedy()
+    found = against_greedy(run)
     return [
         {
             "panel": "sweep",
             "threshold": method.threshold,
             "beam": method.beam,
-            "problems": found[name].problems,
-            "accuracy": found[name].accuracy,
-            "accuracy_low": found[name].interval[0],
-            "accuracy_high": found[name].interval[1],
-            "speed_up": found[name].speed_up,
+            **measured(found[name]),
             "forwards": found[name].forwards,
         }
         for name, method in run.methods.items()
-        if method.kind in (SEARCHED, "Greedy")
+        if method.kind == SEARCHED or method.label == GREEDY
     ]
+
+
+def _greedy_tokens(runs: Sequence[Run]) -> tuple[Run, list[float]] | None:
+    """The first run that has traces of greedy, and how sure that was of its tokens."""
+    for run in runs:
+        greedy = greedy_of(run)
+        if run.traced and greedy is not None and (sure := confidences(traces_of(run, greedy), run.mark)):
+            return run, sure
+    return None
 
 
 def _distribution(sure: Sequence[float]) -> list[Row]:
     """How many tokens have at most each confidence: enough points for the curve, ends included."""
     shares = np.linspace(0, 1, POINTS)
-    values = np.quantile(np.array(sure), shares) if len(sure) else shares * np.nan
+    values = np.quantile(np.array(sure), shares)
     return [
         {"panel": "tokens", "confidence": float(value), "share": float(share)}
         for value, share in zip(values, shares, strict=True)
     ]
 
 
-def draw_thresholds(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
+def draw_threshold(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     tokens = panel(rows, "tokens")
     panels = figure.subplots(1, 3 if tokens else 2)
     if tokens:
         axes = panels[0]
         axes.plot([row["confidence"] for row in tokens], [100 * row["share"] for row in tokens], color=theme["blue"])
         axes.set(xlabel="confidence of a token", ylabel="tokens at or below, %", ylim=(0, 100))
-    _draw_over(figure, panels[-2:], rows, theme, ("threshold", "tau"), ("beam", "K"))
+    _draw_over(THRESHOLD, figure, panels[-2:], rows, theme)
 
 
-def draw_beams(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
-    _draw_over(figure, figure.subplots(1, 2), rows, theme, ("beam", "K"), ("threshold", "tau"))
+def draw_beam(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
+    _draw_over(BEAM, figure, figure.subplots(1, 2), rows, theme)
 
 
-def _draw_over(
-    figure: Any, panels: Any, rows: Sequence[Row], theme: Theme, over: tuple[str, str], apart: tuple[str, str]
-) -> None:
+def draw_sweep(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
+    over = _varying(rows)
+    for part, setting in zip(figure.subfigures(len(over), 1, squeeze=False)[:, 0], over, strict=True):
+        _draw_over(setting, part, part.subplots(1, 2), rows, theme)
+
+
+def _points(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in panel(rows, "sweep") if row["threshold"] is not None]
+
+
+def _varying(rows: Sequence[Row]) -> list[str]:
+    """The settings that a figure of a sweep is over."""
+    points = _points(rows)
+    return [setting for setting in SIGNS if len({row[setting] for row in points}) > 1] or [THRESHOLD]
+
+
+def _draw_over(setting: str, figure: Any, panels: Any, rows: Sequence[Row], theme: Theme) -> None:
     """Accuracy and speed-up over one setting, a line for each value of the other; values are spaced evenly."""
-    points = [row for row in panel(rows, "sweep") if row["threshold"] is not None]
+    points, apart = _points(rows), BEAM if setting == THRESHOLD else THRESHOLD
     greedy = next((row for row in panel(rows, "sweep") if row["threshold"] is None), None)
-    values = sorted({row[over[0]] for row in points})
+    values = sorted({row[setting] for row in points})
     left, right = panels
-    for number, value in enumerate(sorted({row[apart[0]] for row in points})):
-        own = sorted((row for row in points if row[apart[0]] == value), key=lambda row: row[over[0]])
-        places = [values.index(row[over[0]]) for row in own]
-        rates = ([100 * row[name] for row in own] for name in ("accuracy", "accuracy_low", "accuracy_high"))
-        bars(left, places, *rates, **theme.series(number))
-        right.plot(places, [row["speed_up"] for row in own], label=f"{apart[1]} = {value:g}", **theme.series(number))
+    for number, value in enumerate(sorted({row[apart] for row in points})):
+        own = sorted((row for row in points if row[apart] == value), key=lambda row: row[setting])
+        places = [values.index(row[setting]) for row in own]
+        bars(left, places, own, **theme.series(number))
+        right.plot(
+            places, [row["speed_up"] for row in own], label=f"{SIGNS[apart]} = {value:g}", **theme.series(number)
+        )
     if greedy is not None:
         left.axhline(100 * greedy["accuracy"], color=theme["faint"], linestyle=":", linewidth=1.2)
         right.axhline(1, color=theme["faint"], linestyle=":", linewidth=1.2, label="greedy")
-    left.set(xlabel=over[1], ylabel="accuracy, %")
-    right.set(xlabel=over[1], ylabel="speed-up against greedy")
+    left.set(xlabel=SIGNS[setting], ylabel="accuracy, %")
+    right.set(xlabel=SIGNS[setting], ylabel="speed-up against greedy")
     for axes in panels:
         axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
         axes.tick_params(axis="x", labelrotation=0 if len(values) < 5 else 30)

@@ -2,6 +2,5 @@
 
 from soar_dlm.report.page import report_page
 from soar_dlm.report.pictures import Picture
-from soar_dlm.report.runs import Run, read_runs
 
-__all__ = ["Picture", "Run", "read_runs", "report_page"]
+__all__ = ["Picture", "report_page"]

@@ -7,11 +7,11 @@ from typing import Any
 
 from soar_dlm.engine.packing import MODES
 from soar_dlm.engine.scene import Scene
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod
 from soar_dlm.evals.record import Record
-from soar_dlm.evals.tables import GREEDY
+from soar_dlm.evals.runs import Run
 from soar_dlm.report.chunks import Chunks
 from soar_dlm.report.columns import SCALE, columns
-from soar_dlm.report.runs import Run
 
 CHUNK = 8
 """How many problems share a chunk: more take less space, fewer open faster."""
@@ -21,7 +21,7 @@ SOAR = "SOAR"
 def explorer(runs: Sequence[Run], chunks: Chunks) -> dict[str, Any]:
     """What the page needs at once. The rest goes into ``chunks``, which it names by number."""
     pieces = {model: chunks.add(_pieces([run for run in runs if run.model == model])) for model in _models(runs)}
-    groups = [_group(run, pieces[run.model], chunks) for run in runs if run.results.whole_chunks()]
+    groups = [_group(run, pieces[run.model], chunks) for run in runs if run.problems]
     return {"modes": MODES, "scale": SCALE, "perChunk": CHUNK, "groups": groups}
 
 
@@ -39,55 +39,51 @@ def _pieces(runs: Sequence[Run]) -> dict[int, str]:
 
 
 def _group(run: Run, pieces: int, chunks: Chunks) -> dict[str, Any]:
-    records = run.records()
-    order, settings = list(records), run.results.settings
-    problems = records[order[0]]
+    problems = next(iter(run.records.values()))
     kinds = sorted({record.kind for record in problems})
-    first, second = _default_pair([settings["methods"][name] for name in order])
     return {
         "name": run.name,
-        "methods": order,
-        "pair": [first, second],
+        "methods": list(run.methods),
+        "pair": _default_pair(list(run.methods.values())),
         "indices": [record.index for record in problems],
         "kinds": kinds,
         "kind": [kinds.index(record.kind) for record in problems],
-        "right": ["".join(str(int(one.correct)) for one in records[name]) for name in order],
-        "texts": chunks.add(_texts(run, records)),
+        "right": ["".join(str(int(one.correct)) for one in own) for own in run.records.values()],
+        "texts": chunks.add(_texts(run)),
         "pieces": pieces,
-        "traced": bool(run.traces),
-        **(_traces(run, records, chunks) if run.traces else {}),
+        "traced": run.traced,
+        **(_traces(run, chunks) if run.traced else {}),
     }
 
 
-def _default_pair(methods: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """Greedy and SOAR by the same metric and length where there are; else the first two methods."""
-    labels = [method["label"] for method in methods]
+def _default_pair(methods: Sequence[RecordedMethod]) -> tuple[int, int]:
+    """The places of Greedy and SOAR by the same metric and length where there are; else of the first two methods."""
+    labels = [method.label for method in methods]
     first = labels.index(GREEDY) if GREEDY in labels else 0
-    alike = [(one["metric"], one["length"]) == (methods[first]["metric"], methods[first]["length"]) for one in methods]
+    alike = [(one.metric, one.length) == (methods[first].metric, methods[first].length) for one in methods]
     others = [place for place in range(len(methods)) if place != first] or [first]
     return first, max(others, key=lambda place: (alike[place] and labels[place] == SOAR, labels[place] == SOAR, -place))
 
 
-def _texts(run: Run, records: dict[str, list[Record]]) -> dict[str, Any]:
+def _texts(run: Run) -> dict[str, Any]:
     """What the list of problems is searched in, and the figures of each answer; columns by method, then by problem."""
-    problems = next(iter(records.values()))
-    asked = [run.traces.get((record.method, record.index)) for record in problems]
+    records = list(run.records.values())
+    asked = [run.traces.get((record.method, record.index)) for record in records[0]]
     return {
         "around": [None if one is None else _scene(one.trace.scene).around for one in asked],
         "answers": [None if one is None else one.answer for one in asked],
-        "texts": [[one.text for one in own] for own in records.values()],
-        "forwards": [[one.forwards for one in own] for own in records.values()],
-        "finish": [[one.finish_reason for one in own] for own in records.values()],
+        "texts": [[one.text for one in own] for own in records],
+        "forwards": [[one.forwards for one in own] for own in records],
+        "finish": [[one.finish_reason for one in own] for own in records],
     }
 
 
-def _traces(run: Run, records: dict[str, list[Record]], chunks: Chunks) -> dict[str, Any]:
+def _traces(run: Run, chunks: Chunks) -> dict[str, Any]:
     """The chunks with the traces of all methods on some problems, and the readings that their scenes share."""
-    own = list(records.values())
     readings: dict[tuple[Any, ...], int] = {}
     numbers = []
-    for start in range(0, len(own[0]), CHUNK):
-        problems = zip(*(column[start : start + CHUNK] for column in own), strict=True)
+    for start in range(0, run.problems, CHUNK):
+        problems = zip(*(own[start : start + CHUNK] for own in run.records.values()), strict=True)
         numbers.append(chunks.add([_problem(run, one, readings) for one in problems]))
     return {"chunks": numbers, "readings": list(readings)}
 
@@ -106,5 +102,5 @@ def _problem(run: Run, records: Sequence[Record], readings: dict[tuple[Any, ...]
 
 
 def _scene(scene: Scene | None) -> Scene:
-    assert scene is not None, "read_runs refuses traces without one"
+    assert scene is not None, "a run refuses traces without one"
     return scene

@@ -9,10 +9,10 @@ from hashlib import sha256
 from importlib.resources import files
 
 import soar_dlm
+from soar_dlm.evals.runs import Run
 from soar_dlm.report.chunks import Chunks, compact
 from soar_dlm.report.explorer import explorer
 from soar_dlm.report.pictures import Picture, drawing
-from soar_dlm.report.runs import Run
 from soar_dlm.report.tables import NOTES, counted, tables, text
 
 STYLES, SCRIPTS = ("report.css", "trace.css"), ("trace.js", "report.js")
@@ -73,8 +73,8 @@ def _hash(source: str) -> str:
 
 
 def _lede(runs: Sequence[Run]) -> str:
-    methods = dict.fromkeys(method["label"] for run in runs for name, method in run.results.settings["methods"].items())
-    problems = sum(len(next(iter(run.records().values()))) for run in runs)
+    methods = {method.label for run in runs for method in run.methods.values()}
+    problems = sum(run.problems for run in runs)
     tasks = dict.fromkeys(run.task for run in runs)
     return text(f"{counted(len(methods), 'method')} on {counted(problems, 'problem')} of {', '.join(tasks)}.")
 
@@ -124,7 +124,7 @@ def _figure(picture: Picture) -> str:
 
 def _missing(runs: Sequence[Run]) -> str:
     """What the explorer cannot show, and how to have it."""
-    without = [run.name for run in runs if not run.traces]
+    without = [run.name for run in runs if not run.traced]
     if not without:
         return ""
     return text(

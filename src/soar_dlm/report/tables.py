@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from math import isfinite
 
-from soar_dlm.evals.tables import GREEDY, SURE, Cell, Column, Grid, Row, grid, sign
-from soar_dlm.report.runs import Run
+from soar_dlm.evals.manifest import GREEDY
+from soar_dlm.evals.runs import Run
+from soar_dlm.evals.tables import SURE, Cell, Column, Grid, Row, grid, sign
 
 NOTES = (
     "Accuracy is shown with its 95% interval (Wilson). Forwards, evaluations of one candidate, are the mean per "
