@@ -19,7 +19,7 @@ from soar_dlm.evals.measures import average_confidence, global_ar_ness
 from soar_dlm.evals.runs import Run, read_runs
 from soar_dlm.plots.catalogue import FIGURES, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
-from soar_dlm.plots.labels import Box, placed
+from soar_dlm.plots.labels import Box, labelled, placed
 from soar_dlm.plots.runs import NothingToDraw, traces_of
 from soar_dlm.plots.style import Theme, adaptive
 from soar_dlm.plots.sweep import sweep_picture
@@ -82,6 +82,7 @@ def test_a_caption_names_model_task_problems_and_settings(drawn: dict[str, Pictu
         model = "mini-dreamon" if task == "mini-infill" else "mini-llada"
         assert f"{model} on {task}, " in picture.caption
         assert re.search(r"\d problems, canvas \d", picture.caption)
+        assert re.search(r"(K = \d.*, tau = 0\.\d|\w\(.*metric='\w+')", picture.caption), name
     assert "Soar(beam=2, threshold=0.95" in drawn["modes-mini-gsm"].caption
 
 
@@ -193,6 +194,41 @@ def test_the_schematic_forks_and_collapses(drawn: dict[str, Picture]) -> None:
     widths = [sum(row["step"] == step for row in found) for step in dict.fromkeys(row["step"] for row in found)]
     assert (widths[0], widths[-1]) == (1, 1)
     assert max(widths) == 2
+
+
+def test_the_schematic_shows_every_token_that_search_committed(drawn: dict[str, Picture]) -> None:
+    rows = drawn["method-mini-gsm"].rows
+    shown = {(row["step"], row["lane"]) for row in panel(rows, "cells") if row["mode"] == "search"}
+    searched = {(row["step"], row["lane"]) for row in panel(rows, "candidates") if row["mode"] == "search"}
+    assert searched
+    assert shown == searched
+
+
+def test_methods_are_compared_where_there_are_most_and_a_sweep_is_lines(results: Path) -> None:
+    for folders in (["sweep", "gsm"], ["gsm", "sweep"]):
+        found = pictures(["pareto"], read_runs([results / name for name in folders]))["pareto-mini-gsm"]
+        assert isinstance(found, Picture)
+        assert {"PBS", "Deliberate"} <= {row["method"] for row in found.rows}
+    found = pictures(["pareto"], read_runs([results / "sweep"]))["pareto-mini-gsm"]
+    assert isinstance(found, Picture)
+    strategies = [row["strategy"] for row in panel(found.rows, "methods")]
+    assert strategies == ["Greedy", *["SOAR, K = 1", "SOAR, K = 2"] * 2]
+    assert [row["method"] for row in panel(found.rows, "aup")] == ["Greedy", "SOAR"]
+    assert "arrows" not in found.caption
+
+
+def test_a_label_keeps_clear_of_a_line() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    for lines in ([], [((0.3, 0.53), (0.7, 0.53))]):
+        for text in axes.texts:
+            text.remove()
+        labelled(axes, [(0.5, 0.5, "label")], "black", lines=lines)
+        box = axes.texts[0].get_window_extent()
+        low, high = (axes.transData.inverted().transform((0, y))[1] for y in (box.y0, box.y1))
+        assert (low < 0.53 < high) != bool(lines)
 
 
 def test_modes_count_tokens(drawn: dict[str, Picture]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots import confidence, lengths, method, modes, order, pareto, path, sweep
 from soar_dlm.plots.figure import Picture
-from soar_dlm.plots.runs import NothingToDraw
+from soar_dlm.plots.runs import NothingToDraw, widest_first
 
 Maker = Callable[[Sequence[Run]], Picture]
 
@@ -24,15 +24,16 @@ class Kind:
 
 
 def _of_one(make: Callable[[Run], Picture]) -> Maker:
-    """The figure of the first run that has what it shows; else what the last one lacks."""
+    """The figure of the run with the most strategies that has what it shows; else what the last one lacks."""
 
     def made(runs: Sequence[Run]) -> Picture:
-        for run in runs[:-1]:
+        *others, last = widest_first(runs)
+        for run in others:
             try:
                 return make(run)
             except NothingToDraw:
                 continue
-        return make(runs[-1])
+        return make(last)
 
     return made
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import hypot
 from typing import Any
 
 SIZE = 7.5
 """Of labels, in points."""
+THIN = 4.0
+"""Pixels that a label keeps clear of around the middle of a line."""
+
+Line = tuple[tuple[float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,30 @@ def _places(anchor: tuple[float, float], size: tuple[float, float]) -> Iterator[
             yield Box(x + across * width + side, y + rise, width, height)
 
 
-def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str, size: float = SIZE) -> None:
-    """Write a label beside each point (x, y, label); one that finds no room is left out.
+def _square(middle: Sequence[float], side: float) -> Box:
+    return Box(middle[0] - side / 2, middle[1] - side / 2, side, side)
 
-    The axes must have their final limits and place, so the figure is laid out first.
+
+def _along(start: Sequence[float], end: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Points on a line, so dense that no label fits between them."""
+    count = max(int(hypot(end[0] - start[0], end[1] - start[1]) / THIN), 1)
+    for place in range(count + 1):
+        share = place / count
+        yield start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
+
+
+def labelled(
+    axes: Any,
+    points: Sequence[tuple[float, float, str]],
+    colour: str,
+    size: float = SIZE,
+    *,
+    lines: Sequence[Line] = (),
+) -> None:
+    """Write a label beside each point (x, y, label), clear of all points and of these ``lines``.
+
+    One that finds no room is left out. The axes must have their final limits and place, so the figure is laid out
+    first.
     """
     figure = axes.figure
     axes.autoscale_view()
@@ -81,7 +106,8 @@ def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str,
         pixels,
         [(one.width, one.height) for one in extents],
         Box(area.x0, area.y0, area.width, area.height),
-        [Box(x - dot / 2, y - dot / 2, dot, dot) for x, y in pixels],
+        [_square(at, dot) for at in pixels]
+        + [_square(at, THIN) for line in lines for at in _along(*axes.transData.transform(line))],
     )
     for text, box, pixel in zip(texts, found, pixels, strict=True):
         if box is None:

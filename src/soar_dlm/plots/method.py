@@ -14,7 +14,9 @@ from soar_dlm.plots.style import Theme
 from soar_dlm.search.question import Place
 
 STEPS, SHOWN = 4, 14
-"""Steps in a row, and tokens of the canvas that are shown."""
+"""Steps in a row, and positions of the canvas that are shown."""
+SKIP = 0.5
+"""The gap where positions are left out, in cells."""
 ROW, GAP = 0.36, 0.6
 """Inches of a line of cells, and the lines that stay empty between steps."""
 
@@ -36,8 +38,8 @@ def picture(run: Run) -> Picture:
             caption = (
                 f"Steps {first} to {first + STEPS - 1} of problem {number} (counted from 0). Each line of cells is a "
                 "candidate in the beam, with its rank: grey cells are masked, blue ones were committed by search in "
-                "that step, green ones in parallel. Where the best candidate comes from parallel mode, the beam "
-                f"shrinks to one. {about(run, method)}"
+                "that step, green ones in parallel; dots stand for positions left out. Where the best candidate comes "
+                f"from parallel mode, the beam shrinks to one. {about(run, method)}"
             )
             height = ROW * (len(panel(rows, "candidates")) + GAP * (STEPS - 1)) + 0.2
             return Picture(caption, rows, draw, height)
@@ -61,7 +63,7 @@ def _rows(trace: Trace, first: int) -> Iterator[Row]:
         for step in range(first, first + STEPS)
         for lane in range(len(trace.steps[step - 1].beam))
     }
-    start = _window(list(canvases.values()), first)
+    shown = _shown([list(canvas.values()) for canvas in canvases.values()], first)
     for place, canvas in canvases.items():
         entry = trace.at(place)
         yield {
@@ -73,26 +75,36 @@ def _rows(trace: Trace, first: int) -> Iterator[Row]:
             "rank": entry.rank,
             "left": entry.left,
         }
-        for offset, cell in enumerate(list(canvas.values())[start : start + SHOWN]):
+        for position, cell in enumerate(canvas.values()):
+            if position not in shown:
+                continue
             piece = "" if cell.token is None else playback.scene.pieces.get(cell.token, "")
             yield {
                 "panel": "cells",
                 "step": place.step,
                 "lane": place.first,
-                "offset": offset,
+                "position": position,
                 "token": "end" if cell.token in playback.scene.ends else piece.strip() or ("\u21b5" if piece else ""),
                 "mode": _mode(cell, place.step),
             }
 
 
-def _window(canvases: Sequence[Any], first: int) -> int:
-    """Where the cells begin that change most in these steps."""
-    changed = [
-        sum(cell.step is not None and cell.step > first for cell in cells)
-        for cells in zip(*(canvas.values() for canvas in canvases), strict=False)
-    ]
-    starts = range(max(len(changed) - SHOWN, 0) + 1)
-    return max(starts, key=lambda start: (sum(changed[start : start + SHOWN]), -start))
+def _shown(canvases: Sequence[Sequence[Cell]], first: int) -> set[int]:
+    """The positions to show, counted from the first of the canvas.
+
+    Those that search filled come first, then the others filled after the first step, those filled in it, and their
+    neighbours.
+    """
+    urgency: dict[int, int] = {}
+    for canvas in canvases:
+        for position, cell in enumerate(canvas):
+            if cell.step is not None and cell.step >= first:
+                own = 0 if cell.mode != "parallel" else 1 if cell.step > first else 2
+                urgency[position] = min(own, urgency.get(position, own))
+    length, shown = max(map(len, canvases)), set(sorted(urgency, key=lambda one: (urgency[one], one))[:SHOWN])
+    while len(shown) < min(SHOWN, length):
+        shown.add(min(set(range(length)) - shown, key=lambda one: (min(abs(one - other) for other in shown), one)))
+    return shown
 
 
 def _mode(cell: Cell, step: int) -> str:
@@ -105,6 +117,8 @@ def _mode(cell: Cell, step: int) -> str:
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     candidates, cells = panel(rows, "candidates"), panel(rows, "cells")
     steps = sorted({row["step"] for row in candidates})
+    left = _left_edges(sorted({row["position"] for row in cells}))
+    right = max(left.values()) + 1
     axes = figure.subplots()
     axes.set_axis_off()
 
@@ -116,29 +130,40 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
         return -float(sum(widths[:before]) + GAP * before + lane)
 
     for row in cells:
-        _draw_cell(axes, row, middle(row["step"], row["lane"]), theme)
+        _draw_cell(axes, row, left[row["position"]], middle(row["step"], row["lane"]), theme)
     for row in candidates:
         y = middle(row["step"], row["lane"])
         what = f"step {row['step']}, {row['mode']}\nrank {row['rank']:.3f}"
         axes.text(-0.25, y, what, ha="right", va="center", fontsize=SMALL, color=theme["faint"], linespacing=1.1)
+        for position, x in left.items():
+            if x and position - 1 not in left:
+                axes.text(x - SKIP / 2, y, "\u22ef", ha="center", va="center", fontsize=TOKEN, color=theme["faint"])
         if row["step"] > steps[0]:
-            _draw_arrow(axes, middle(row["step"] - 1, row["origin"]), y, row, theme)
-    axes.set(xlim=(-2.9, SHOWN + 1.6), ylim=(middle(steps[-1], widths[-1] - 1) - 0.5, 0.5))
+            _draw_arrow(axes, right + 0.15, middle(row["step"] - 1, row["origin"]), y, row, theme)
+    axes.set(xlim=(-2.9, right + 1.6), ylim=(middle(steps[-1], widths[-1] - 1) - 0.5, 0.5))
 
 
-def _draw_cell(axes: Any, row: Row, y: float, theme: Theme) -> None:
+def _left_edges(positions: Sequence[int]) -> dict[int, float]:
+    """Where the cell of each position begins: neighbours touch, and others have a gap between them."""
+    found: dict[int, float] = {}
+    for position in positions:
+        found[position] = max(found.values(), default=-1.0) + 1 + SKIP * (bool(found) and position - 1 not in found)
+    return found
+
+
+def _draw_cell(axes: Any, row: Row, x: float, y: float, theme: Theme) -> None:
     from matplotlib.patches import Rectangle
 
-    corner, paper = (row["offset"] + 0.03, y - 0.36), PAPERS.get(row["mode"], "paper")
+    corner, paper = (x + 0.03, y - 0.36), PAPERS.get(row["mode"], "paper")
     axes.add_patch(Rectangle(corner, 0.94, 0.72, facecolor=theme[paper], linewidth=0, alpha=TINT.get(paper, 1.0)))
     axes.add_patch(Rectangle(corner, 0.94, 0.72, facecolor="none", edgecolor=theme["faint"], linewidth=0.5))
     text = "" if row["token"] is None else str(row["token"])[:LONGEST]
     size = TOKEN - 0.4 * max(len(text) - 5, 0)
-    axes.text(row["offset"] + 0.5, y, text, ha="center", va="center_baseline", fontsize=size, parse_math=False)
+    axes.text(x + 0.5, y, text, ha="center", va="center_baseline", fontsize=size, parse_math=False)
 
 
-def _draw_arrow(axes: Any, above: float, y: float, row: Row, theme: Theme) -> None:
+def _draw_arrow(axes: Any, x: float, above: float, y: float, row: Row, theme: Theme) -> None:
     """From the parent down to the candidate, right of the cells."""
     colour = theme["green" if row["mode"] == "parallel" else "blue"]
     look = {"arrowstyle": "->", "color": colour, "lw": 1.3, "connectionstyle": f"arc3,rad={-0.3 - 0.12 * row['lane']}"}
-    axes.annotate("", (SHOWN + 0.15, y), (SHOWN + 0.15, above), arrowprops=look)
+    axes.annotate("", (x, y), (x, above), arrowprops=look)

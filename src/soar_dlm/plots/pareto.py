@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from soar_dlm.evals.aup import accuracy_under_parallelism
 from soar_dlm.evals.manifest import GREEDY
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.labels import labelled
+from soar_dlm.plots.labels import Line, labelled
 from soar_dlm.plots.parts import measured
-from soar_dlm.plots.runs import NothingToDraw, about, against_greedy
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, strategy_of
 from soar_dlm.plots.style import Theme
 
 ARROWS = (
@@ -25,27 +25,34 @@ ARROWS = (
 
 
 def picture(run: Run) -> Picture:
-    """Every method with its interval; the arrows of the paper where both ends are there, others from greedy."""
+    """Every method with its interval; the arrows of the paper where both ends are there, others from greedy.
+
+    The settings of a sweep are a line for each beam; a legend names them.
+    """
     lengths = {method.length for method in run.methods.values()}
     if len(run.methods) < 2 or len(lengths) > 1:
         raise NothingToDraw("This figure compares two or more methods that start from the same length.")
     rows = [*_points(run), *_areas(run)]
     areas = "; ".join(f"{row['method']} {row['aup']:.1f}" for row in panel(rows, "aup"))
+    arrows = "Solid arrows add parallel decoding, dashed ones position beam search; dotted ones lead from greedy. "
     caption = (
-        "Accuracy with its 95% interval over the speed-up by wall time, and over tokens per forward. Solid arrows add "
-        "parallel decoding, dashed ones position beam search; dotted ones lead from greedy. "
-        f"AUP: {areas}. {about(run)}"
+        "Accuracy with its 95% interval over the speed-up by wall time, and over tokens per forward. "
+        f"{arrows if list(_arrows(_series(rows))) else ''}AUP: {areas}. {about(run)}"
     )
     return Picture(caption, rows, draw, height=3.1)
 
 
 def _points(run: Run) -> Iterator[Row]:
+    beams: dict[str, set[int | None]] = {}
+    for method in run.methods.values():
+        beams.setdefault(strategy_of(method), set()).add(method.beam)
     for name, found in against_greedy(run).items():
         method = run.methods[name]
+        strategy = strategy_of(method)
         yield {
             "panel": "methods",
             "method": method.label,
-            "strategy": method.kind,
+            "strategy": strategy if len(beams[strategy]) == 1 else f"{strategy}, K = {method.beam}",
             **measured(found),
             "tokens_per_forward": found.tokens_per_forward,
             "forwards": found.forwards,
@@ -61,39 +68,56 @@ def _areas(run: Run) -> Iterator[Row]:
     best = 100 * max(one.accuracy for one in found.values())
     families: dict[str, list[str]] = {}
     for name, method in run.methods.items():
-        families.setdefault(method.kind, []).append(name)
-    for names in families.values():
+        families.setdefault(strategy_of(method), []).append(name)
+    for label, names in families.items():
         points = [(found[name].tokens_per_forward, 100 * found[name].accuracy) for name in names]
-        label = run.methods[names[0]].label if len(names) == 1 else run.methods[names[0]].kind
         yield {"panel": "aup", "method": label, "settings": len(names), "aup": accuracy_under_parallelism(points, best)}
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
-    points = {row["method"]: row for row in panel(rows, "methods")}
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, name in ((left, "speed_up"), (right, "tokens_per_forward")):
-        for number, row in enumerate(points.values()):
-            rate = 100 * row["accuracy"]
-            interval = [[rate - 100 * row["accuracy_low"]], [100 * row["accuracy_high"] - rate]]
+    series, panels = _series(rows), figure.subplots(1, 2, sharey=True)
+    swept = any(len(own) > 1 for own in series.values())
+    panels[0].set(xlabel="speed-up against greedy", ylabel="accuracy, %")
+    panels[1].set(xlabel="tokens per forward")
+    for axes, name in zip(panels, ("speed_up", "tokens_per_forward"), strict=True):
+        lines: list[Line] = []
+        for number, (label, own) in enumerate(series.items()):
+            places, rates = [row[name] for row in own], [100 * row["accuracy"] for row in own]
+            low, high = ([100 * row[end] for row in own] for end in ("accuracy_low", "accuracy_high"))
             look = theme.series(number)
-            axes.errorbar([row[name]], [rate], yerr=interval, elinewidth=0.8, alpha=0.35, color=look["color"])
-            axes.plot([row[name]], [rate], linestyle="none", markersize=7, **look)
-        labelled(axes, [(row[name], 100 * row["accuracy"], label) for label, row in points.items()], theme["ink"])
+            axes.vlines(places, low, high, linewidth=0.8, alpha=0.35, color=look["color"])
+            axes.plot(places, rates, linewidth=1, markersize=4.5 if swept else 7, label=label, **look)
         axes.margins(0.14)
-    for start, end, line in _arrows(points):
-        ends = [(one["speed_up"], 100 * one["accuracy"]) for one in (points[start], points[end])]
-        style = {"arrowstyle": "->", "linestyle": line, "color": theme["faint"], "shrinkA": 6, "shrinkB": 6, "lw": 1}
-        left.annotate("", ends[1], ends[0], arrowprops=style)
-    left.set(xlabel="speed-up against greedy", ylabel="accuracy, %")
-    right.set(xlabel="tokens per forward")
+        if axes is panels[0]:
+            for *ends, line in _arrows(series):
+                start, end = ((row[name], 100 * row["accuracy"]) for row in ends)
+                lines.append((start, end))
+                look = {"arrowstyle": "->", "linestyle": line, "color": theme["faint"], "lw": 1}
+                axes.annotate("", end, start, arrowprops={**look, "shrinkA": 6, "shrinkB": 6})
+        if not swept:
+            points = [(own[0][name], 100 * own[0]["accuracy"], label) for label, own in series.items()]
+            labelled(axes, points, theme["ink"], lines=lines)
+    if swept:
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
 
 
-def _arrows(points: Any) -> Iterator[tuple[str, str, str]]:
-    reached = set()
+def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The methods of each strategy, from slow to fast."""
+    found: dict[str, list[Row]] = {}
+    for row in sorted(panel(rows, "methods"), key=lambda row: row["forwards"], reverse=True):
+        found.setdefault(row["strategy"], []).append(row)
+    order = dict.fromkeys(row["strategy"] for row in panel(rows, "methods"))
+    return {strategy: found[strategy] for strategy in order}
+
+
+def _arrows(series: Mapping[str, Sequence[Row]]) -> Iterator[tuple[Row, Row, str]]:
+    """From, to, and the line, between strategies with a single setting."""
+    points = {name: own[0] for name, own in series.items() if len(own) == 1}
+    reached = {GREEDY}
     for start, end, line in ARROWS:
         if start in points and end in points:
             reached.add(end)
-            yield start, end, line
-    for name in points:
-        if GREEDY in points and name not in reached and name != GREEDY:
-            yield GREEDY, name, ":"
+            yield points[start], points[end], line
+    for name, row in points.items():
+        if GREEDY in points and name not in reached:
+            yield points[GREEDY], row, ":"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Summary, against
-from soar_dlm.evals.manifest import GREEDY, RecordedMethod, length_order
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod
 from soar_dlm.evals.runs import Run
 
 
@@ -50,10 +53,34 @@ def first_of(run: Run, *kinds: str) -> RecordedMethod:
     raise NothingToDraw(f"{run.folder} has no results of {' or '.join(kinds)}.")
 
 
+def strategy_of(method: RecordedMethod) -> str:
+    """What a method is called without the settings that sweeps write after it."""
+    return method.label.partition(",")[0]
+
+
+def widest_first(runs: Sequence[Run]) -> list[Run]:
+    """The runs that compare the most strategies first; a sweep has many settings of few."""
+    return sorted(runs, key=lambda run: -len(set(map(strategy_of, run.methods.values()))))
+
+
 def about(run: Run, *methods: RecordedMethod) -> str:
-    """The end of a caption: the model, the task, the number of problems, the lengths, and what the methods were."""
-    lengths = {method.length for method in methods or run.methods.values()}
-    canvas = ", ".join(map(str, sorted(lengths, key=length_order)))
-    what = f"{run.model} on {run.task}, {run.problems:,} problems, canvas {canvas}"
-    settings = "; ".join(f"{method.label}: {method.strategy}" for method in methods)
-    return f"{what}. {settings}." if settings else f"{what}."
+    """The end of a caption: the model, the task, the number of problems, the lengths, and the methods' settings."""
+    own = methods or tuple(run.methods.values())
+    what = f"{run.model} on {run.task}, {run.problems:,} problems, canvas {_values(one.length for one in own)}"
+    if methods:
+        settings = "; ".join(f"{one.label}: {_without_defaults(one.strategy)}" for one in methods)
+    else:
+        settings = f"Metric {_values(one.metric for one in own)}"
+        settings += f", K = {_values(one.beam for one in own)}, tau = {_values(one.threshold for one in own)}"
+    return f"{what}. {settings}."
+
+
+def _values(found: Iterable[int | float | str | None]) -> str:
+    """The different values, numbers first."""
+    known = sorted({one for one in found if one is not None}, key=lambda one: (isinstance(one, str), one))
+    return ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in known) or "none"
+
+
+def _without_defaults(strategy: str) -> str:
+    """A strategy as a manifest has it, without the settings that are off."""
+    return re.sub(r", \w+=(None|False)(?=[,)])", "", strategy)
