@@ -65,7 +65,7 @@ def _places(anchor: tuple[float, float], size: tuple[float, float]) -> Iterator[
             yield Box(x + across * width + side, y + rise, width, height)
 
 
-def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str, size: float = SIZE) -> None:
+def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str) -> None:
     """Write a label beside each point (x, y, label); one that finds no room is left out.
 
     The axes must have their final limits and place, so the figure is laid out first.
@@ -75,7 +75,7 @@ def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str,
     figure.draw_without_rendering()
     area, dot = axes.get_window_extent(), 8 * figure.dpi / 72
     pixels = [tuple(axes.transData.transform(point[:2])) for point in points]
-    texts = [axes.annotate(label, (x, y), fontsize=size, color=colour, parse_math=False) for x, y, label in points]
+    texts = [axes.annotate(label, (x, y), fontsize=SIZE, color=colour, parse_math=False) for x, y, label in points]
     extents = [text.get_window_extent() for text in texts]
     found = placed(
         pixels,
