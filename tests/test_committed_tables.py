@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from soar_dlm.cli.main import app
 from soar_dlm.evals.comparison import problems_fingerprint
 from soar_dlm.evals.results import ResultFolder
+from soar_dlm.evals.runs import read_runs
+from soar_dlm.plots.sweep import sweep_picture
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.problem import Split
 
@@ -24,6 +26,11 @@ def test_a_committed_table_comes_out_again(number: str, style: str, ending: str)
     asked = ["table", str(RESULTS / f"table{number}"), "--table", number, "--format", style]
     made = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert made.stdout == (RESULTS / f"table{number}.{ending}").read_text()
+
+
+def test_the_data_of_the_committed_figure_comes_out_again() -> None:
+    (run,) = read_runs([RESULTS / "sweep"])
+    assert sweep_picture(run).csv == (RESULTS / "sweep.csv").read_text()
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(RESULTS)))

@@ -17,7 +17,8 @@ from soar_dlm.errors import SoarError
 from soar_dlm.evals.comparison import Method, compare
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
 from soar_dlm.evals.runs import Run, read_runs
-from soar_dlm.plots.catalogue import FIGURES, pictures
+from soar_dlm.plots import FIGURES
+from soar_dlm.plots.catalogue import MAKERS, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
 from soar_dlm.plots.labels import Box, labelled, placed
 from soar_dlm.plots.runs import NothingToDraw, traces_of
@@ -68,12 +69,12 @@ def compared(results: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def drawn(results: Path) -> dict[str, Picture]:
-    found = pictures(list(FIGURES), read_runs([results]))
+    found = pictures(FIGURES, read_runs([results]))
     return {name: one for name, one in found.items() if isinstance(one, Picture)}
 
 
 def test_every_figure_of_the_paper_can_be_drawn(drawn: dict[str, Picture]) -> None:
-    assert {name.split("-")[0] for name in drawn} == set(FIGURES)
+    assert {name.split("-")[0] for name in drawn} == set(FIGURES) == set(MAKERS)
 
 
 def test_a_caption_names_model_task_problems_and_settings(drawn: dict[str, Picture]) -> None:

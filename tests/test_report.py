@@ -19,7 +19,7 @@ from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.evals.results import ResultFolder
 from soar_dlm.evals.runs import read_runs
 from soar_dlm.evals.traces import TraceFile
-from soar_dlm.report import Picture, report_page
+from soar_dlm.report import Drawing, report_page
 from soar_dlm.report.tables import MINUS, NOTHING, TIMES
 from tests.command import runner
 from tests.report_runs import Made, run_of, small_run, write
@@ -170,7 +170,7 @@ SVG = (
 def test_figures_are_drawings_and_nothing_else(run: Made) -> None:
     hidden = report_page([run])
     assert re.search(r'<section id="figures"[^>]* hidden>', hidden)
-    page = report_page([run], [Picture("speed up", "Speed & accuracy", SVG.replace("{more}", ""))])
+    page = report_page([run], [Drawing("speed up", "Speed & accuracy", SVG.replace("{more}", ""))])
     assert not re.search(r'<section id="figures"[^>]* hidden>', page)
     found = re.search(r"<figure id='figure-speed-up'>.*?</figure>", page, flags=re.DOTALL)
     assert found is not None
@@ -189,13 +189,13 @@ def test_figures_are_drawings_and_nothing_else(run: Made) -> None:
 @pytest.mark.parametrize("more", ["<script>alert(1)</script>", "<foreignObject/>", "<image href='x'/>", "<a/>"])
 def test_figures_that_do_more_are_refused(run: Made, more: str) -> None:
     with pytest.raises(SettingsError, match="cannot show"):
-        report_page([run], [Picture("figure", "", SVG.replace("{more}", more))])
+        report_page([run], [Drawing("figure", "", SVG.replace("{more}", more))])
 
 
 @pytest.mark.parametrize("svg", ["no markup", "<p/>"])
 def test_figures_must_be_svg(run: Made, svg: str) -> None:
     with pytest.raises(SettingsError, match="is not SVG"):
-        report_page([run], [Picture("figure", "", svg)])
+        report_page([run], [Drawing("figure", "", svg)])
 
 
 def test_the_command_writes_a_page_and_overwrites_only_on_request(run: Made, tmp_path: Path) -> None:

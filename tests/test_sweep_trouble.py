@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from soar_dlm import files
-from soar_dlm.errors import InputFileError
+from soar_dlm.errors import InputFileError, MissingExtra, SettingsError
 from soar_dlm.evals.results import MANIFEST, RESULTS
 from soar_dlm.lm import LM
 from soar_dlm.models.random_checkpoint import write_llada
@@ -65,6 +66,21 @@ def test_a_figure_that_does_not_fit_leaves_the_old_one_and_the_results(swept: Pa
     invoke(*SWEEP, "-o", str(folder), "--figure", str(figure))
     assert figure.read_text().startswith("<?xml")
     assert contents(folder) == contents(swept)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("figure.doc", "ends in .svg, .png, .pdf"), ("nowhere/figure.svg", "no folder")]
+)
+def test_a_figure_that_cannot_be_drawn_is_told_before_the_model_is_loaded(
+    name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [*LATER, "-o", str(tmp_path / "sweep"), "--figure"]
+    with pytest.raises(SettingsError, match=told):
+        invoke(*arguments, str(tmp_path / name))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'soar-dlm\[plots\]'"):
+        invoke(*arguments, str(tmp_path / "figure.svg"))
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("command", ["sweep", "eval"])

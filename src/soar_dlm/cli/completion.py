@@ -34,7 +34,7 @@ def tasks(incomplete: str) -> list[str]:
 
 
 def figures(incomplete: str) -> list[str]:
-    from soar_dlm.plots.catalogue import FIGURES
+    from soar_dlm.plots import FIGURES
 
     return _starting([*FIGURES, "all"], incomplete)
 

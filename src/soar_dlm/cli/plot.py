@@ -12,6 +12,7 @@ from soar_dlm.cli import completion
 from soar_dlm.cli.lists import listed
 from soar_dlm.cli.loading import import_library
 from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.plots import FIGURES
 
 ALL = "all"
 
@@ -20,7 +21,7 @@ def plot(
     name: Annotated[
         str,
         typer.Argument(
-            help="confidence, method, pareto, threshold, beam, order, modes, path, lengths, or all.",
+            help=f"{', '.join(FIGURES)}, or {ALL}.",
             autocompletion=completion.figures,
         ),
     ],
@@ -39,7 +40,7 @@ def plot(
     import_library()
     from soar_dlm import files
     from soar_dlm.evals.runs import read_runs
-    from soar_dlm.plots.catalogue import FIGURES, pictures
+    from soar_dlm.plots.catalogue import pictures
     from soar_dlm.plots.figure import Picture
     from soar_dlm.plots.runs import NothingToDraw
     from soar_dlm.plots.style import DARK, FORMATS, LIGHT, Theme, check_drawable
@@ -54,7 +55,7 @@ def plot(
     if not kinds:
         raise SettingsError("Name at least one format.")
     console, theme = Console(stderr=True, highlight=False), Theme(DARK if dark else LIGHT)
-    found = pictures(list(FIGURES) if name == ALL else [name], read_runs(results))
+    found = pictures(FIGURES if name == ALL else [name], read_runs(results))
     drawn = {file: one for file, one in found.items() if isinstance(one, Picture)}
     missing = [one for one in found.values() if isinstance(one, NothingToDraw)]
     if not drawn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from soar_dlm.errors import SettingsError
 
 if TYPE_CHECKING:
     from soar_dlm.evals.runs import Run
-    from soar_dlm.report import Picture
+    from soar_dlm.report import Drawing
 
 
 def report(
@@ -31,6 +30,7 @@ def report(
         raise SettingsError(f"{output} exists. Choose another file, or replace it with --overwrite.")
     import_library()
     from soar_dlm.evals.runs import read_runs
+    from soar_dlm.plots.style import drawable
     from soar_dlm.report import report_page
 
     with status("Reading the results ..."):
@@ -45,26 +45,24 @@ def report(
             "keeps them.",
             markup=False,
         )
-    if not figures_drawable():
+    if not drawable():
         console.print("The page has no figures: pip install 'soar-dlm[plots]' adds them.", markup=False)
     console.print(f"The report is in {output} ({len(page) / 1e6:.1f} MB). Open it in a browser.", markup=False)
 
 
-def figures_drawable() -> bool:
-    return find_spec("matplotlib") is not None
-
-
-def _figures(runs: list[Run]) -> list[Picture]:
+def _figures(runs: list[Run]) -> list[Drawing]:
     """Every figure that the results have the data for; none without the package that draws them."""
-    from soar_dlm.plots.catalogue import FIGURES, pictures
-    from soar_dlm.plots.figure import Picture as Drawn
+    from soar_dlm.plots import FIGURES
+    from soar_dlm.plots.catalogue import pictures
+    from soar_dlm.plots.figure import Picture
     from soar_dlm.plots.runs import NothingToDraw
-    from soar_dlm.report import Picture
+    from soar_dlm.plots.style import drawable
+    from soar_dlm.report import Drawing
 
-    if not figures_drawable():
+    if not drawable():
         return []
     try:
-        found = pictures(list(FIGURES), runs)
+        found = pictures(FIGURES, runs)
     except NothingToDraw:
         return []
-    return [Picture(name, one.caption, one.inline()) for name, one in found.items() if isinstance(one, Drawn)]
+    return [Drawing(name, one.caption, one.inline()) for name, one in found.items() if isinstance(one, Picture)]

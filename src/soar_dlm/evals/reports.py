@@ -40,9 +40,12 @@ def rate(found: Summary) -> str:
     return f"{found.accuracy:.1%} ({low:.1%} to {high:.1%})"
 
 
+def p_text(found: Summary) -> str:
+    return "< 0.001" if found.p_value < 0.001 else f"{found.p_value:.3f}"
+
+
 def significance(found: Summary) -> str:
-    value = "< 0.001" if found.p_value < 0.001 else f"{found.p_value:.3f}"
-    return f"{value} (+{found.gained}/-{found.lost})"
+    return f"{p_text(found)} (+{found.gained}/-{found.lost})"
 
 
 def made_with(run: Results) -> str:

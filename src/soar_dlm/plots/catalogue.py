@@ -1,10 +1,9 @@
-"""All figures by name, and how they are made from the runs of one model on one task."""
+"""How figures are made, by name, from the runs of each model on each task."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots import confidence, lengths, method, modes, order, pareto, path, sweep
@@ -12,15 +11,6 @@ from soar_dlm.plots.figure import Picture
 from soar_dlm.plots.runs import NothingToDraw, widest_first
 
 Maker = Callable[[Sequence[Run]], Picture]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of figure: what it shows, and what it is called in the paper."""
-
-    about: str
-    paper: str
-    make: Maker
 
 
 def _of_one(make: Callable[[Run], Picture]) -> Maker:
@@ -38,18 +28,18 @@ def _of_one(make: Callable[[Run], Picture]) -> Maker:
     return made
 
 
-FIGURES: dict[str, Kind] = {
-    "confidence": Kind("accuracy over average confidence", "Figure 1", _of_one(confidence.picture)),
-    "method": Kind("a beam that forks and collapses, from a trace", "Figure 2", _of_one(method.picture)),
-    "pareto": Kind("accuracy over speed-up and tokens per forward", "Figure 3", _of_one(pareto.picture)),
-    "threshold": Kind("confidence of tokens; accuracy and speed-up over tau", "Figure 4", sweep.threshold_picture),
-    "beam": Kind("accuracy and speed-up over K", "Figure 5", sweep.beam_picture),
-    "order": Kind("accuracy over confidence and AR-ness, by method", "Figure 6", _of_one(order.picture)),
-    "modes": Kind("search and parallel mode over progress", "appendix", _of_one(modes.picture)),
-    "path": Kind("step over position, two methods", "appendix", _of_one(path.picture)),
-    "lengths": Kind("exact match over the initial length", "Table 3", _of_one(lengths.picture)),
+MAKERS: dict[str, Maker] = {
+    "confidence": _of_one(confidence.picture),
+    "method": _of_one(method.picture),
+    "pareto": _of_one(pareto.picture),
+    "threshold": sweep.threshold_picture,
+    "beam": sweep.beam_picture,
+    "order": _of_one(order.picture),
+    "modes": _of_one(modes.picture),
+    "path": _of_one(path.picture),
+    "lengths": _of_one(lengths.picture),
 }
-"""Every kind of figure by its name."""
+"""How each of :data:`~soar_dlm.plots.FIGURES` is made."""
 
 
 def by_task(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
@@ -71,11 +61,11 @@ def pictures(kinds: Sequence[str], runs: Sequence[Run]) -> dict[str, Picture | N
     found: dict[str, Picture | NothingToDraw] = {}
     groups = by_task(runs)
     for (model, task), own in groups.items():
-        several = sum(other == task for _, other in groups) > 1
+        whose = [task, model] if sum(other == task for _, other in groups) > 1 else [task]
         for kind in kinds:
-            name = re.sub(r"[^\w.-]+", "-", f"{kind}-{task}-{model}" if several else f"{kind}-{task}")
+            name = re.sub(r"[^\w.-]+", "-", "-".join([kind, *whose]))
             try:
-                found[name] = FIGURES[kind].make(own)
+                found[name] = MAKERS[kind](own)
             except NothingToDraw as error:
-                found[name] = NothingToDraw(f"{kind} of {task}: {error}")
+                found[name] = NothingToDraw(f"{kind} of {' by '.join(whose)}: {error}")
     return found

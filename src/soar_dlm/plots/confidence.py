@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import correlation, fmean, linear_regression
+from statistics import fmean, linear_regression
 from typing import Any
 
 from soar_dlm.evals.manifest import RecordedMethod
@@ -11,7 +11,7 @@ from soar_dlm.evals.measures import average_confidence
 from soar_dlm.evals.runs import Run
 from soar_dlm.evals.statistics import wilson_interval
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.parts import bars, trend
+from soar_dlm.plots.parts import bars, related, trend
 from soar_dlm.plots.runs import NothingToDraw, about, greedy_of, traces_of
 from soar_dlm.plots.style import Theme
 
@@ -26,10 +26,10 @@ def picture(run: Run) -> Picture:
     method = greedy_of(run) or next(iter(run.methods.values()))
     points = _points(run, method)
     rows = [*_bins(points), _trend(points)]
-    related = rows[-1]["correlation"]
     caption = (
         f"Accuracy over average confidence: {BINS} bins of equal width, with 95% intervals and the number of problems "
-        f"in each; the line is the trend of all problems (correlation {related:.2f}). {about(run, method)}"
+        f"in each; the line is the trend of all problems (correlation {rows[-1]['correlation']:.2f}). "
+        f"{about(run, method)}"
     )
     return Picture(caption, rows, draw)
 
@@ -67,8 +67,7 @@ def _bins(points: Sequence[tuple[float, bool]]) -> Iterator[Row]:
 def _trend(points: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     sure, right = [one for one, _ in points], [float(correct) for _, correct in points]
     slope, intercept = linear_regression(sure, right)
-    related = correlation(sure, right) if len(set(right)) > 1 else 0.0
-    return {"panel": "trend", "slope": slope, "intercept": intercept, "correlation": related}
+    return {"panel": "trend", "slope": slope, "intercept": intercept, "correlation": related(sure, right)}
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:

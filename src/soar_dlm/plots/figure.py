@@ -12,7 +12,7 @@ from typing import Any
 
 from soar_dlm import files
 from soar_dlm.errors import SettingsError
-from soar_dlm.plots.style import FORMATS, HEIGHT, WIDTH, Theme, check_drawable, saved, sheet
+from soar_dlm.plots.style import FORMATS, HEIGHT, Theme, check_drawable, saved, sheet
 
 Row = Mapping[str, Any]
 TEXTS = ("panel", "method", "strategy", "mode", "token")
@@ -28,7 +28,6 @@ class Picture:
     rows: Sequence[Row]
     draw: Draw
     height: float = HEIGHT
-    width: float = WIDTH
 
     @property
     def csv(self) -> str:
@@ -50,7 +49,7 @@ class Picture:
         return self._saved("svg", Theme(), caption="", follow=False).decode()
 
     def _saved(self, kind: str, theme: Theme, caption: str, follow: bool = True) -> bytes:
-        with sheet(self.height, caption, theme, self.width) as figure:
+        with sheet(self.height, caption, theme) as figure:
             self.draw(figure, read_csv(self.csv), theme)
             return saved(figure, kind, theme, follow)
 

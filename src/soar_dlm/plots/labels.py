@@ -82,14 +82,7 @@ def _along(start: Sequence[float], end: Sequence[float]) -> Iterator[tuple[float
         yield start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
-def labelled(
-    axes: Any,
-    points: Sequence[tuple[float, float, str]],
-    colour: str,
-    size: float = SIZE,
-    *,
-    lines: Sequence[Line] = (),
-) -> None:
+def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str, *, lines: Sequence[Line] = ()) -> None:
     """Write a label beside each point (x, y, label), clear of all points and of these ``lines``.
 
     One that finds no room is left out. The axes must have their final limits and place, so the figure is laid out
@@ -100,7 +93,7 @@ def labelled(
     figure.draw_without_rendering()
     area, dot = axes.get_window_extent(), 8 * figure.dpi / 72
     pixels = [tuple(axes.transData.transform(point[:2])) for point in points]
-    texts = [axes.annotate(label, (x, y), fontsize=size, color=colour, parse_math=False) for x, y, label in points]
+    texts = [axes.annotate(label, (x, y), fontsize=SIZE, color=colour, parse_math=False) for x, y, label in points]
     extents = [text.get_window_extent() for text in texts]
     found = placed(
         pixels,

@@ -14,7 +14,7 @@ from soar_dlm.plots.style import Theme
 from soar_dlm.search.question import Place
 
 STEPS, SHOWN = 4, 14
-"""Steps in a row, and positions of the canvas that are shown."""
+"""How many steps are shown, and how many positions of the canvas."""
 SKIP = 0.5
 """The gap where positions are left out, in cells."""
 ROW, GAP = 0.36, 0.6
@@ -23,9 +23,9 @@ ROW, GAP = 0.36, 0.6
 TOKEN, SMALL, LONGEST = 7, 6.5, 8
 """Points of a token and of what is said of a candidate; most characters in a cell."""
 
-TINT = {"sky": 0.6, "orange": 0.6, "green": 0.5}
+TINT = {"sky": 0.6, "green": 0.5}
 """How strong the colours are, so that text on them can be read."""
-PAPERS = {"masked": "grid", "before": "paper", "search": "sky", "branch": "orange", "parallel": "green"}
+PAPERS = {"masked": "grid", "before": "paper", "search": "sky", "parallel": "green"}
 
 
 def picture(run: Run) -> Picture:

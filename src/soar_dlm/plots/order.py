@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import correlation, fmean
+from statistics import fmean
 from typing import Any
 
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row
 from soar_dlm.plots.labels import labelled
+from soar_dlm.plots.parts import related
 from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, traces_of
 from soar_dlm.plots.style import Theme
 
@@ -37,7 +38,7 @@ def picture(run: Run) -> Picture:
             }
         )
     told = ", ".join(
-        f"{_related(rows, name, sign):+.2f} with {what}"
+        f"{_with_accuracy(rows, name, sign):+.2f} with {what}"
         for name, sign, what in (("confidence", 1, "average confidence"), ("ar_ness", -1, "negative AR-ness"))
     )
     caption = (
@@ -47,10 +48,10 @@ def picture(run: Run) -> Picture:
     return Picture(caption, rows, draw)
 
 
-def _related(rows: Sequence[Row], name: str, sign: int) -> float:
-    points = [(sign * row[name], row["accuracy"]) for row in rows if row[name] is not None]
-    columns = list(zip(*points, strict=True))
-    return correlation(*columns) if len(points) > 1 and all(len(set(column)) > 1 for column in columns) else 0.0
+def _with_accuracy(rows: Sequence[Row], name: str, sign: int) -> float:
+    """The correlation of a measure and accuracy."""
+    known = [row for row in rows if row[name] is not None]
+    return related([sign * row[name] for row in known], [row["accuracy"] for row in known])
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:

@@ -1,8 +1,9 @@
-"""Parts that several figures have: columns of their data, rates with intervals, trends."""
+"""Parts that several figures have: columns of their data, correlations, rates with intervals, trends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import correlation
 from typing import Any
 
 from soar_dlm.evals.comparison import Summary
@@ -20,6 +21,11 @@ def measured(found: Summary) -> Row:
         **dict(zip(RATE, (found.accuracy, *found.interval), strict=True)),
         "speed_up": found.speed_up,
     }
+
+
+def related(first: Sequence[float], second: Sequence[float]) -> float:
+    """The correlation of two columns; 0 if one of them does not vary."""
+    return correlation(first, second) if min(len(set(first)), len(set(second))) > 1 else 0.0
 
 
 def bars(axes: Any, places: Sequence[float], rows: Sequence[Row], columns: Sequence[str] = RATE, **look: Any) -> None:

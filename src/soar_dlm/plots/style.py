@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import BytesIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Series differ in their marker, too, for print in black and white."""
 
 LINE = 124
-"""Characters in a line of a caption below a figure of the usual width."""
+"""Characters in a line of a caption."""
 WIDTH, HEIGHT = 7.2, 2.9
-"""The usual size of a figure without its caption, in inches."""
+"""Inches across a figure, and how high it usually is without its caption."""
 EDGE = 0.012
 """The share of a figure's width that stays empty at its edges."""
 _CAPTION = 7.5
+"""The size of a caption's letters, in points."""
 
 
 @dataclass(frozen=True)
@@ -99,26 +101,29 @@ class Theme:
         }
 
 
+def drawable() -> bool:
+    """Whether there is matplotlib."""
+    return find_spec("matplotlib") is not None
+
+
 def check_drawable() -> None:
     """Refuse to draw without matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plots", "Drawing figures") from error
+    if not drawable():
+        raise MissingExtra("matplotlib", "plots", "Drawing figures")
 
 
 @contextmanager
-def sheet(height: float, caption: str, theme: Theme, width: float = WIDTH) -> Iterator[Figure]:
+def sheet(height: float, caption: str, theme: Theme) -> Iterator[Figure]:
     """A figure with its caption below; axes drawn in it keep clear of the caption."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(theme.settings):
-        text = fill(caption, int(LINE * width / WIDTH))
+        text = fill(caption, LINE)
         below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72
         inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
-        figure = Figure(figsize=(width, height + below), layout=ConstrainedLayoutEngine(rect=inside))
+        figure = Figure(figsize=(WIDTH, height + below), layout=ConstrainedLayoutEngine(rect=inside))
         figure.text(
             EDGE,
             4 / 72 / (height + below),

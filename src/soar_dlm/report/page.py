@@ -11,14 +11,14 @@ from importlib.resources import files
 import soar_dlm
 from soar_dlm.evals.runs import Run
 from soar_dlm.report.chunks import Chunks, compact
+from soar_dlm.report.drawings import Drawing, markup
 from soar_dlm.report.explorer import explorer
-from soar_dlm.report.pictures import Picture, drawing
 from soar_dlm.report.tables import NOTES, counted, tables, text
 
 STYLES, SCRIPTS = ("report.css", "trace.css"), ("trace.js", "report.js")
 
 
-def report_page(runs: Sequence[Run], figures: Sequence[Picture] = ()) -> str:
+def report_page(runs: Sequence[Run], figures: Sequence[Drawing] = ()) -> str:
     """The page as HTML; the same results give the same bytes.
 
     1. It loads nothing: its content security policy allows the scripts and styles in it, by their hashes, and no
@@ -115,10 +115,10 @@ def _library(found: dict[str, object]) -> str:
     return f"soar-dlm {found.get('version')}{commit}{' with changes' if found.get('modified') else ''}"
 
 
-def _figure(picture: Picture) -> str:
+def _figure(drawing: Drawing) -> str:
     return (
-        f"<figure id='figure-{text(picture.slug)}'><div class='picture'>{drawing(picture)}</div>"
-        f"<figcaption>{text(picture.caption)}</figcaption></figure>"
+        f"<figure id='figure-{text(drawing.slug)}'><div class='picture'>{markup(drawing)}</div>"
+        f"<figcaption>{text(drawing.caption)}</figcaption></figure>"
     )
 
 

@@ -8,14 +8,15 @@ from html import escape
 from math import isfinite
 
 from soar_dlm.evals.manifest import GREEDY
+from soar_dlm.evals.reports import p_text
 from soar_dlm.evals.runs import Run
-from soar_dlm.evals.tables import SURE, Cell, Column, Grid, Row, grid, sign
+from soar_dlm.evals.tables import BETTER, SURE, WORSE, Cell, Column, Grid, Row, grid, sign
 
 NOTES = (
     "Accuracy is shown with its 95% interval (Wilson). Forwards, evaluations of one candidate, are the mean per "
     "problem. Speed-up is greedy's wall time over the method's for the same problems, decoded in turns. Gained and "
     "lost count the problems that only the method or only greedy solved; p is McNemar's exact test of the two. "
-    f"↑ and ↓ mark what is better or worse than greedy with p < {SURE}."
+    f"{BETTER} and {WORSE} mark what is better or worse than greedy with p < {SURE}."
 )
 MINUS, TIMES, NOTHING = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{EN DASH}"
 WIDTH, HEIGHT = 120, 14
@@ -133,4 +134,4 @@ def _speed_up(cell: Cell) -> str:
 
 
 def _p_value(cell: Cell) -> str:
-    return "&lt; 0.001" if cell.measured.p_value < 0.001 else f"{cell.measured.p_value:.3f}"
+    return text(p_text(cell.measured))

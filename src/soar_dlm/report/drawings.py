@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from soar_dlm.errors import SettingsError
 
-SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+SVG = "http://www.w3.org/2000/svg"
 DRAWN = frozenset(
     ["svg", "g", "defs", "symbol", "use", "clipPath", "mask", "pattern", "marker", "title", "desc", "text", "tspan"]
     + ["path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "linearGradient", "radialGradient", "stop"]
@@ -19,7 +19,7 @@ LEFT_OUT = frozenset(["metadata", "style"])
 
 
 @dataclass(frozen=True)
-class Picture:
+class Drawing:
     """A figure of a report: a ``name`` that no other has, a ``caption``, and the ``svg``.
 
     A page allows no style sheets but its own: what an SVG sets in ``style`` attributes becomes attributes, and style
@@ -36,21 +36,21 @@ class Picture:
         return re.sub(r"\W+", "-", self.name)
 
 
-def drawing(picture: Picture) -> str:
+def markup(drawing: Drawing) -> str:
     """The SVG as markup for a page: only elements that draw, no references to outside, ids of its own."""
     try:
-        root = ElementTree.fromstring(picture.svg)
+        root = ElementTree.fromstring(drawing.svg)
     except ElementTree.ParseError as error:
-        raise SettingsError(f"The figure {picture.name!r} is not SVG: {error}.") from error
+        raise SettingsError(f"The figure {drawing.name!r} is not SVG: {error}.") from error
     if _local(root.tag) != "svg":
-        raise SettingsError(f"The figure {picture.name!r} is not SVG.")
-    clean = _clean(root, picture.slug, picture.name)
+        raise SettingsError(f"The figure {drawing.name!r} is not SVG.")
+    clean = _clean(root, drawing.slug, drawing.name)
     width, height = root.get("width", ""), root.get("height", "")
     if "viewBox" not in clean.attrib and width and height:
         clean.set("viewBox", f"0 0 {_number(width)} {_number(height)}")
     for name in ("width", "height"):
         clean.attrib.pop(name, None)
-    clean.attrib.update({"role": "img", "aria-label": picture.caption})
+    clean.attrib.update({"role": "img", "aria-label": drawing.caption})
     return ElementTree.tostring(clean, encoding="unicode", short_empty_elements=False)
 
 
@@ -85,7 +85,7 @@ def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str
 
 
 def _own(value: str, prefix: str) -> str:
-    """A value whose references, such as ``url(#clip)``, are those of this picture; any other reference is none."""
+    """A value whose references, such as ``url(#clip)``, are those of this drawing; any other reference is none."""
     value = re.sub(r"url\(\s*['\"]?#([^)'\"]+)['\"]?\s*\)", rf"url(#{prefix}-\1)", value)
     return value if "url(" not in value.replace("url(#", "") else "none"
 
