@@ -105,6 +105,12 @@ def test_modes_over_progress() -> None:
     assert (found[0].low, found[-1].high) == (0.0, 1.0)
 
 
+def test_as_many_bins_as_steps_have_a_step_each() -> None:
+    """7 / 25 * 25 is more than 7 in floating point, which put the seventh step into the eighth bin."""
+    steps = [commit(number + 1, [FIRST + number], [1], [0.5]) for number in range(25)]
+    assert [one.search for one in mode_shares([traced(25, *steps)], bins=25)] == [1] * 25
+
+
 def test_confidences_of_all_tokens() -> None:
     assert confidences([example(), example()], "####") == pytest.approx([0.6, 0.6, 0.7, 0.7, 0.8, 0.8, 0.9, 0.9])
 

@@ -69,7 +69,7 @@ def test_a_figure_that_does_not_fit_leaves_the_old_one_and_the_results(swept: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("figure.doc", "ends in .svg, .png, .pdf"), ("nowhere/figure.svg", "no folder")]
+    ("name", "told"), [("figure.doc", "ends in .svg, .png, .pdf"), ("null/figure.svg", "no folder")]
 )
 def test_a_figure_that_cannot_be_drawn_is_told_before_the_model_is_loaded(
     name: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

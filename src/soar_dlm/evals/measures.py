@@ -1,10 +1,9 @@
-"""What a trace says about how an answer was written: the paper's measures (Section 5.3 and the appendix)."""
+"""What a trace says about how an answer was written: the paper's measures (Section 4.4 and Appendix A)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil
 from statistics import fmean
 
 from soar_dlm import checks
@@ -39,7 +38,8 @@ def average_confidence(trace: Trace, mark: str | None = None) -> float | None:
     """The mean confidence of the tokens before the answer's keyword, ``mark``; None if there are none.
 
     The paper takes the model's greatest probability at the moment a token is committed. That is what traces of methods
-    that read the probability hold; those of other metrics hold their own confidence.
+    that read the probability hold; those of other metrics hold their own confidence. A branch has the confidence of the
+    token that it took, which was not the likeliest.
     """
     sure = [cell.confidence for cell in reasoning(trace, mark) if cell.confidence is not None]
     return fmean(sure) if sure else None
@@ -51,7 +51,8 @@ def global_ar_ness(trace: Trace, k: int = 5) -> float | None:
     Of each step on the way to the answer: does the token it commits lie within the first ``k`` masked positions? The
     measure is the mean over steps. A step that commits several tokens counts by the share of them that do, all judged
     by the masks before the step. So a decoder that goes from left to right has 1, however many tokens up to ``k`` it
-    commits at a time. Steps that commit nothing do not count.
+    commits at a time. Steps that commit nothing do not count; in a search that commits several times in one step, each
+    time counts.
     """
     checks.whole_number("k", k, 1)
     playback, shares = Playback(trace), []
@@ -60,8 +61,8 @@ def global_ar_ness(trace: Trace, k: int = 5) -> float | None:
         if entry.mode not in WRITING or not entry.positions:
             continue
         before = playback.canvas(Place(entry.after, entry.origin if entry.after else 0))
-        first = {at for at, cell in before.items() if cell.token is None}
-        earliest = set(sorted(first)[:k])
+        masked = sorted(at for at, cell in before.items() if cell.token is None)
+        earliest = set(masked[:k])
         shares.append(fmean(at in earliest for at in entry.positions))
     return fmean(shares) if shares else None
 
@@ -85,8 +86,8 @@ def mode_shares(traces: Iterable[Trace], bins: int = 20, mark: str | None = None
     """How many tokens each mode committed as decoding went on, over all traces.
 
     Only tokens before the ``mark`` count, as in the paper. The steps that committed any of them are numbered 1 to S;
-    the progress of a token is the number of its step over S. A token that was not the likeliest, as in a branch, counts
-    as search.
+    the progress of a token is the number of its step over S. A bin has what is above its lower end, up to its upper
+    end. A token that was not the likeliest, as in a branch, counts as search.
     """
     checks.whole_number("bins", bins, 1)
     search, parallel = [0] * bins, [0] * bins
@@ -96,7 +97,7 @@ def mode_shares(traces: Iterable[Trace], bins: int = 20, mark: str | None = None
         number = {step: place for place, step in enumerate(steps, start=1)}
         for cell in cells:
             assert cell.step is not None
-            place = ceil(number[cell.step] / len(steps) * bins) - 1
+            place = (number[cell.step] * bins - 1) // len(steps)
             counts = parallel if cell.mode == "parallel" else search
             counts[place] += 1
     return [ModeShare(place / bins, (place + 1) / bins, search[place], parallel[place]) for place in range(bins)]

@@ -55,8 +55,9 @@ class Picture:
 
     def write(self, path: Path, theme: Theme) -> None:
         """Draw into a file of the kind that its name ends in."""
+        content = self.drawn(_ending(path), theme)
         with files.replacing(path) as fresh:
-            fresh.write_bytes(self.drawn(_ending(path), theme))
+            fresh.write_bytes(content)
 
     def write_csv(self, path: Path) -> None:
         files.write_text(path, self.csv)
@@ -69,8 +70,9 @@ def check_path(path: Path) -> None:
         endings = ", ".join(f".{kind}" for kind in FORMATS)
         raise SettingsError(f"The name of a figure ends in {endings}, unlike {path.name!r}.")
     with files.explained("write", path):
-        if not path.parent.is_dir():
-            raise SettingsError(f"There is no folder {str(path.parent)!r} for the figure.")
+        has_folder = path.parent.is_dir()
+    if not has_folder:
+        raise SettingsError(f"There is no folder {str(path.parent)!r} for the figure.")
 
 
 def _ending(path: Path) -> str:
