@@ -142,7 +142,7 @@ def made_folder(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for one in missing:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 one.rmdir()
         raise
 
