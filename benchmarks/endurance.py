@@ -58,6 +58,7 @@ def batch(prompts: Path, model: str) -> Trial:
         "generate",
         command,
         lambda folder: [records(folder / name) for name in OUTPUTS],
+        OUTPUTS[0],
         done=lambda code, said: code == 1 and "prompts failed" in said,
         same=close,
     )

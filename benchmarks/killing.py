@@ -13,63 +13,92 @@ from pathlib import Path
 from typing import Any
 
 NOISE = 1e-5
+LOOK = 0.02
+"""Seconds between looks at what a run has written."""
+EARLY = 0.25
+"""The share of kills that come before a run has written anything."""
+HEAD = ("what", "times", "after a new line", "runs", "result")
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A kill ``seconds`` after the start of a run, or, if it comes ``late``, after the run wrote its first line."""
+
+    seconds: float
+    late: bool
 
 
 @dataclass(frozen=True)
 class Trial:
     """A ``command`` that writes to a folder; ``content`` is what a run must have written there.
 
-    With the options ``idle`` it only does what comes before the work. ``done`` says by exit code and messages whether a
-    run came to its end, ``same`` whether two contents count as equal.
+    ``lines`` is the file there that grows line by line as the work gets on. With the options ``idle`` the command only
+    does what comes before the work. ``done`` says by exit code and messages whether a run came to its end, ``same``
+    whether two contents count as equal.
     """
 
     name: str
     command: Callable[[Path], list[str]]
     content: Callable[[Path], Any]
+    lines: str
     idle: tuple[str, ...] = ()
     done: Callable[[int, str], bool] = lambda code, said: code == 0
     same: Callable[[Any, Any], bool] = operator.eq
 
-    def run(self, folder: Path, *options: str, seconds: float | None = None) -> bool:
-        """Whether the command came to its end; after ``seconds`` it is killed. An error is raised."""
+    def run(self, folder: Path, *options: str, kill: Kill | None = None) -> bool:
+        """Whether the command came to its end, or was killed before. An error is raised."""
         folder.mkdir(parents=True, exist_ok=True)
+        before, started = self.written(folder), time.perf_counter()
+        moment = None if kill is None or kill.late else started + kill.seconds
         process = subprocess.Popen(
             [*self.command(folder), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        try:
-            said = process.communicate(timeout=seconds)[1]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return False
+        while True:
+            try:
+                said = process.communicate(timeout=LOOK)[1]
+                break
+            except subprocess.TimeoutExpired:
+                now = time.perf_counter()
+                if kill is not None and moment is None and self.written(folder) > before:
+                    moment = now + kill.seconds
+                if moment is not None and now >= moment:
+                    process.kill()
+                    process.communicate()
+                    return False
         if not self.done(process.returncode, said):
             raise SystemExit(f"{self.name}: exit code {process.returncode}: {said}")
         return True
+
+    def written(self, folder: Path) -> int:
+        """The bytes of its lines."""
+        file = folder / self.lines
+        return file.stat().st_size if file.exists() else 0
 
 
 def killed_again_and_again(trial: Trial, kills: int, folder: Path, seed: int) -> dict[str, Any]:
     """A row of the table: whether runs that are killed write what an uninterrupted one does, and nothing else.
 
-    The moments are chosen so that about all kills fit into one run, some of them before its first line. A run that
-    finishes before that is compared like the last one, and the next starts anew.
+    A quarter of the kills come at any moment of a run's first seconds, when it loads, reads what is there and mends it;
+    the others once it has written at least one more line, so that each of them leaves more behind than the last. A run
+    that finishes before that is compared like the last one, and the next starts anew.
     """
     rng, killed = random.Random(seed), folder / f"killed {seed}"
     expected, took, idle = uninterrupted(trial, folder)
-    latest = idle + 2.2 * max(took - idle, 0) / kills
-    done, runs, same = 0, 1, True
+    pace = 2 * max(took - idle, 0) / kills
+    done, late, runs, same = 0, 0, 1, True
     while done < kills:
-        moment = rng.uniform(0.6 * idle, latest)
-        if trial.run(killed, seconds=moment):
+        kill = Kill(rng.uniform(0, idle), late=False) if rng.random() < EARLY else Kill(rng.uniform(0, pace), late=True)
+        if trial.run(killed, kill=kill):
             same = same and _as_expected(trial, killed, expected)
             killed, runs = folder / f"killed {seed} {runs}", runs + 1
             continue
-        done += 1
-        size = sum(file.stat().st_size for file in killed.rglob("*") if file.is_file())
-        print(f"{trial.name}, kill {done} after {moment:4.1f} s: {size} bytes", flush=True)
+        done, late = done + 1, late + kill.late
+        when = "after its first line" if kill.late else "after its start"
+        print(f"{trial.name}, kill {done} {kill.seconds:.2f} s {when}: {trial.written(killed)} bytes", flush=True)
     trial.run(killed)
     same = same and _as_expected(trial, killed, expected)
     print(f"{trial.name}, {done} kills in {runs} runs: {_word(same)}", flush=True)
-    return {"what": f"`soar {trial.name}` killed", "times": done, "runs": runs, "result": _word(same)}
+    return row(f"`soar {trial.name}` killed", done, late, runs, _word(same))
 
 
 @cache
@@ -103,7 +132,12 @@ def together(trial: Trial, folder: Path) -> dict[str, Any]:
     same = any(ended) and all("is in use" in said for said in refused)
     same = same and _as_expected(trial, both, uninterrupted(trial, folder)[0])
     print(f"{trial.name}, two at once: {_word(same)}; {refused}", flush=True)
-    return {"what": f"`soar {trial.name}` twice at once", "times": 1, "runs": 2, "result": _word(same)}
+    return row(f"`soar {trial.name}` twice at once", 1, "", 2, _word(same))
+
+
+def row(*cells: object) -> dict[str, Any]:
+    """A row of the table."""
+    return dict(zip(HEAD, cells, strict=True))
 
 
 def _word(same: bool) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.journal import BUILD, Journal
-from benchmarks.killing import Trial, close, killed_again_and_again, together
+from benchmarks.killing import HEAD, Trial, close, killed_again_and_again, row, together
 from benchmarks.pages import RESULTS as PAGES
 from benchmarks.pages import conditions, table, write
 from soar_dlm.errors import InputFileError
@@ -34,6 +34,7 @@ from soar_dlm.evals.results import RESULTS
 
 SOAR = (sys.executable, "-m", "soar_dlm")
 TASK = "mini-gsm"
+LOG = "training/log.jsonl"
 KILLS = {"eval": 100, "train": 30}
 ROUND = 50
 """The most kills of a part, which starts from nothing after an interruption."""
@@ -81,7 +82,7 @@ def evaluation(problems: int) -> Trial:
         measured = ("-s", "greedy,soar", "--chunk", "4", "-m", "mini-llada", "-t", TASK, "--limit", str(problems))
         return [*SOAR, "eval", *measured, "-o", str(folder)]
 
-    return Trial("eval", command, lambda folder: timeless(folder / TASK))
+    return Trial("eval", command, lambda folder: timeless(folder / TASK), f"{TASK}/{RESULTS}")
 
 
 def timeless(folder: Path) -> list[Any]:
@@ -93,12 +94,13 @@ def training(steps: int, recipe: Path) -> Trial:
     recipe.write_text(RECIPE.format(steps=steps))
 
     def trained(folder: Path) -> tuple[bytes, str]:
-        return (folder / "model.safetensors").read_bytes(), (folder / "training" / "log.jsonl").read_text()
+        return (folder / "model.safetensors").read_bytes(), (folder / LOG).read_text()
 
     return Trial(
         "train",
         lambda folder: [*SOAR, "train", str(recipe), "-o", str(folder)],
         trained,
+        LOG,
         idle=("--dry-run",),
         done=lambda code, said: code == 0 or "nothing is left to train" in said,
     )
@@ -139,7 +141,7 @@ def damaged_lines(folder: Path, problems: int) -> dict[str, Any]:
             wrong.append(f"line {place + 1}: {kind}")
     print(f"damaged lines: {len(tried)} tried, wrong: {wrong or 'none'}", flush=True)
     result = "DIFFERENT" if wrong else "refused by number, then repaired"
-    return {"what": f"a damaged line, each of {len(lines)}", "times": len(tried), "runs": len(tried), "result": result}
+    return row(f"a damaged line, each of {len(lines)}", len(tried), "", len(tried), result)
 
 
 def main() -> None:
@@ -172,12 +174,12 @@ def main() -> None:
                 journal.put(part, make())
     rows = [journal.known[part] for part in parts]
     journal.remove()
-    found = table(("what", "times", "runs", "result"), [list(row.values()) for row in rows])
+    found = table(HEAD, [list(one.values()) for one in rows])
     print(found)
     if given.eval >= KILLS["eval"] and given.train >= KILLS["train"] and given.lines:
         about = f"`python -m benchmarks.kills`. {conditions()}"
         write(PAGES / "kills.md", "Runs that are killed", "soar eval and soar train", f"{about}\n\n{found}")
-    raise SystemExit(any(row["result"] == "DIFFERENT" for row in rows))
+    raise SystemExit(any(one["result"] == "DIFFERENT" for one in rows))
 
 
 if __name__ == "__main__":
