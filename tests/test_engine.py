@@ -155,7 +155,7 @@ def test_candidates_of_a_beam_draw_for_themselves() -> None:
     """Candidates that shared their draws would write the same token in a place, and the beam would search nothing."""
     model = random_lm(4)
     options = Options(temperature=1.0, seed=3, early_exit=False)
-    live = LiveRequest(0, canvas_request(model, [1], 6, PositionBeam(beam=3), options), model.facts)
+    live = LiveRequest(0, canvas_request(model, [1], 6, PositionBeam(beam=3), options), model)
     assert live.begin() is None
     for _ in range(2):
         live.absorb(Reader(model, EngineSettings()).read(live.questions()))

@@ -208,6 +208,7 @@ class Jobs:
             "tokens_per_forward": decoding.written / max(decoding.forwards, 1),
             "mean_confidence": decoding.mean_confidence,
             "finish_reason": decoding.finish_reason,
+            "cache": decoding.cache,
             "details": dict(decoding.details),
             "trace": self._shown(job, decoding.trace),
             "prompt_length": job.first,

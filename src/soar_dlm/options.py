@@ -20,6 +20,9 @@ from soar_dlm.search.sampling import Sampling
 STRONGEST = 1e6
 """The greatest guidance: beyond it, logits of 32 bits are no longer finite."""
 
+CACHES = ("prefix", "dual")
+"""What is stored: everything before the block that is being filled, or everything outside it."""
+
 DEFAULT_LENGTH = 16
 """How many masks a blank starts with unless it says so itself."""
 
@@ -37,10 +40,24 @@ class Options:
     With ``cfg_scale``, logits are u + (1 + cfg_scale) * (c - u), where u comes from a row with its prompt masked.
     ``seed=None`` draws a fresh seed, which the result reports. Once an end token is committed and everything before it
     is filled, ``early_exit`` fills the rest of the canvas with EOS; False decodes the full canvas, as in the paper.
+
+    A ``cache`` stores keys and values at the start of each block, and again after ``refresh_every`` steps: of what
+    comes before the block ("prefix"), or of everything outside it ("dual"). ``suffix_window`` leaves out what comes
+    later than that many positions after the block, but for the last position. Both change what the model sees, and so
+    they may change the text.
     """
 
     block_length: int | None = _option(
         None, "Fill blocks of this length from left to right; the last may be shorter. Default: the whole canvas."
+    )
+    cache: str | None = _option(
+        None, "Store keys and values of what precedes a block ('prefix') or of all outside it ('dual').", metavar="KIND"
+    )
+    refresh_every: int | None = _option(
+        None, "With a cache: store again after this many steps. Default: once for each block."
+    )
+    suffix_window: int | None = _option(
+        None, "Leave out what comes later than this many positions after the block. Default: nothing."
     )
     temperature: float = _option(0.0, "0 takes the most likely token.")
     top_k: int | None = _option(None, "Sample from this many most likely tokens.")
@@ -60,6 +77,11 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.field(self, "block_length", checks.whole_number, 1, optional=True)
+        checks.field(self, "cache", _cache, optional=True)
+        checks.field(self, "refresh_every", checks.whole_number, 1, optional=True)
+        checks.field(self, "suffix_window", checks.whole_number, 0, optional=True)
+        if self.refresh_every is not None and self.cache is None:
+            raise SettingsError("refresh_every needs a cache: give cache='prefix' or cache='dual' as well.")
         checks.field(self, "cfg_scale", checks.real_number, 0.0, STRONGEST)
         checks.field(self, "seed", checks.seed, optional=True)
         for name in ("suppress_tokens", "stop_token_ids"):
@@ -135,6 +157,9 @@ class DecodeKeywords(TypedDict, total=False):
     """Keywords of :meth:`LM.decode`, the fields of :class:`Options`; ``seed`` may be a list with one per request."""
 
     block_length: int | None
+    cache: str | None
+    refresh_every: int | None
+    suffix_window: int | None
     temperature: float
     top_k: int | None
     top_p: float
@@ -189,6 +214,10 @@ def make_options(kind: type[_Kind], keywords: Mapping[str, Any], place: int = 0,
     return replace(made, seed=made.seed + sample) if sample else made
 
 
+def _cache(name: str, value: Any) -> str:
+    return checks.known_name("cache called", value, CACHES)
+
+
 def _token_ids(name: str, value: Any) -> tuple[int, ...]:
     return checks.whole_numbers(f"{name} must be a list of token ids", value)
 
@@ -207,6 +236,7 @@ _OTHER_WORDS = {
     "soar.Greedy(metric='probability'), 'topk_margin' is 'margin' and 'entropy' is 'neg_entropy'.",
     "alg_temp": "The order of positions is searched, not drawn; leave alg_temp out.",
     "block_size": "Blocks are set with block_length here.",
+    **dict.fromkeys(("use_cache", "dual_cache", "past_key_values"), "Caches are cache='prefix' or cache='dual' here."),
     "cfg": "Classifier-free guidance is cfg_scale here.",
     "do_sample": "Sampling is on when temperature is above 0.",
     "num_beams": "Beams belong to the strategy: pass soar.Soar(beam=4) or soar.PositionBeam(beam=4).",

@@ -25,8 +25,9 @@ class Result:
     committed per evaluation (what an early exit filled in does not count) and ``mean_confidence`` the mean confidence
     of everything it committed. ``finish_reason`` is "stop" at an end token or stop string, else "length". ``trace``
     positions count from the start of the prompt, which is ``prompt_length`` tokens long; without ``trace=True`` it is
-    empty. ``details`` is what the search counted or measured besides, such as the score of a verified text. ``seed`` is
-    the one that sampling started from. ``usage`` counts tokens, steps and forwards.
+    empty. ``cache`` is the one that was used; None also where the one asked for does not fit into the engine's
+    ``cache_budget``. ``details`` is what the search counted or measured besides, such as the score of a verified text.
+    ``seed`` is the one that sampling started from. ``usage`` counts tokens, steps and forwards.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Result:
     tokens_per_forward: float
     mean_confidence: float
     finish_reason: FinishReason
+    cache: str | None
     details: dict[str, float]
     trace: Trace
     prompt_length: int

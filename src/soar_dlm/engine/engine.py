@@ -25,8 +25,10 @@ class Engine:
 
     Each :meth:`step`:
 
-    1. waiting requests join, in the order they came, while the rows they take fit in ``max_rows``;
-    2. the questions of all searches are the rows of one forward, equal questions of a request one row;
+    1. waiting requests join, in the order they came, while all live rows fit in ``max_rows``, and all that requests
+       with a cache may store fits in ``cache_budget``;
+    2. the questions of all searches are the rows of one forward, or of several where they are more than ``max_rows`` or
+       of very different lengths; equal questions of a request are one row;
     3. each search is sent its readings, runs to its next questions or its answer, and gives one event;
     4. finished and failed requests leave.
 
@@ -64,7 +66,7 @@ class Engine:
     @door
     def add(self, request: Request) -> int:
         """Queue a request and return its ticket, which identifies its events; bad requests are refused here."""
-        live = LiveRequest(-1, request, self.model.facts, self._decode)
+        live = LiveRequest(-1, request, self.model, self.settings, self._decode)
         with self._lists:
             live.ticket = self._ticket()
             self._waiting.append(live)
@@ -97,13 +99,16 @@ class Engine:
         """Let waiting requests join while there is room; returns those with nothing to fill, which are done at once."""
         done: list[LiveRequest] = []
         rows = sum(live.rows for live in self._live)
-        while self._waiting and (not self._live or rows + self._waiting[0].rows <= self.settings.max_rows):
-            live = self._waiting.popleft()
+        stored = sum(live.stored_bytes for live in self._live)
+        while self._waiting:
+            live = self._waiting[0]
             if live.full:
-                done.append(live)
-            else:
-                self._live.append(live)
-                rows += live.rows
+                done.append(self._waiting.popleft())
+                continue
+            rows, stored = rows + live.rows, stored + live.stored_bytes
+            if self._live and (rows > self.settings.max_rows or stored > self.settings.cache_budget):
+                break
+            self._live.append(self._waiting.popleft())
         return done
 
     @door

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from soar_dlm import checks
+from soar_dlm.engine.bases import Bases, Run
 from soar_dlm.engine.journal import Journal
-from soar_dlm.engine.reader import Asked, ReadSettings
+from soar_dlm.engine.reader import Answered, Asked, ReadSettings
 from soar_dlm.engine.request import (
     Decoding,
     FinishReason,
@@ -19,10 +21,11 @@ from soar_dlm.engine.request import (
     check_length,
     empty_canvas,
 )
+from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode, Stopping
 from soar_dlm.engine.trace import StepRecord
 from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError, told
-from soar_dlm.models.masked_lm import ModelFacts
+from soar_dlm.models.masked_lm import CachingLM, MaskedLM
 from soar_dlm.options import Options
 from soar_dlm.search.candidate import Candidate
 from soar_dlm.search.contract import checked_answer, checked_questions, checked_search
@@ -34,6 +37,7 @@ from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 
 _MOST_LIKELY = Sampling()
+_DEFAULT = EngineSettings()
 
 
 class LiveRequest:
@@ -42,8 +46,16 @@ class LiveRequest:
     Strategies are other people's code: whatever one raises ends this request, with an error that names the strategy.
     """
 
-    def __init__(self, ticket: int, request: Request, facts: ModelFacts, decode: Decode | None = None) -> None:
+    def __init__(
+        self,
+        ticket: int,
+        request: Request,
+        model: MaskedLM,
+        settings: EngineSettings = _DEFAULT,
+        decode: Decode | None = None,
+    ) -> None:
         checks.instance("A request", request, Request, "a soar_dlm.Request")
+        facts = model.facts
         self.ticket, self.facts, self.options = ticket, facts, request.options
         try:
             self.strategy = request.strategy.bound(facts.thresholds)
@@ -70,11 +82,46 @@ class LiveRequest:
         )
         self._search: Search | None = None
         self._asked: Sequence[Question] = ()
+        self._runs: Sequence[Run] | None = None
+        self.stored_bytes, self._bases = self._cache(model, settings)
 
     @property
     def rows(self) -> int:
-        """About how many rows this request takes up in a step."""
-        return self.strategy.rows * self._settings.rows
+        """How many rows this request takes up in the next step."""
+        return max(1, len(self._asked)) * self._settings.rows
+
+    def _cache(self, model: MaskedLM, settings: EngineSettings) -> tuple[int, Bases | None]:
+        """What the request may store, in bytes, and where; a cache that the budget could never hold is left out."""
+        options = self.options
+        if options.cache is None and options.suffix_window is None:
+            return 0, None
+        per_column = getattr(model, "column_bytes", None)
+        if per_column is None:
+            raise SettingsError(
+                "This model cannot store keys and values for some of its columns: leave cache and suffix_window out. "
+                "Models like LLaDA and Dream can, with the attention 'sdpa' or 'eager'."
+            )
+        growing = options.cache == "dual" and self._lengths is not None
+        most = self.strategy.rows * (2 if growing else 1)  # an edit makes a new base from the old one
+        taken = most * self._settings.rows * self._longest * int(per_column)
+        if options.cache is not None and taken > settings.cache_budget:
+            if options.suffix_window is None:
+                return 0, None
+            taken, options = 0, replace(options, cache=None, refresh_every=None)
+        bases = Bases(options, cast(CachingLM, model).needed, most)
+        return (0 if options.cache is None else taken), bases
+
+    @property
+    def cache(self) -> str | None:
+        """The cache in use."""
+        return None if self._bases is None else self._bases.kind
+
+    @property
+    def _longest(self) -> int:
+        """The most positions that the canvas can have."""
+        start, lengths = self._canvas, self._lengths
+        sizes = np.bincount(start.blank[start.blank >= 0])
+        return int(start.tokens.size + (0 if lengths is None else (lengths.most - sizes).sum()))
 
     def _growth(self, max_length: int | None) -> Lengths | None:
         if max_length is None:
@@ -129,7 +176,12 @@ class LiveRequest:
 
     def questions(self) -> list[Asked]:
         """What the search waits for, equal questions once."""
-        return [Asked(question, self._settings_of(question)) for question in self._distinct()]
+        distinct = self._distinct()
+        if self._bases is None:
+            return [Asked(question, self._settings_of(question)) for question in distinct]
+        self._runs = self._bases.plan(distinct)
+        runs = zip(distinct, self._runs, strict=True)
+        return [Asked(question, self._settings_of(question), run) for question, run in runs]
 
     def _distinct(self) -> Sequence[Question]:
         if len(self._asked) == 1:
@@ -142,11 +194,13 @@ class LiveRequest:
         given = question.given is not None
         return replace(self._settings, sampling=sampling, wanted=question.wanted, given=given)
 
-    def absorb(self, answers: Sequence[Reading | SoarError]) -> StepEvent:
+    def absorb(self, answers: Sequence[Answered]) -> StepEvent:
         """Send the answers to :meth:`questions` to the search, or end it with the error that stopped it."""
         self._journal.open_step(len(answers))
         try:
-            readings = [self._usable(answer) for answer in answers]
+            readings = [self._usable(answer.reading) for answer in answers]
+            if self._bases is not None:
+                readings = self._based(readings, answers)
             if len(readings) < len(self._asked):
                 keys = [question.key for question in self._distinct()]
                 known = dict(zip(keys, readings, strict=True))
@@ -156,6 +210,13 @@ class LiveRequest:
             return self._failed(error)
         record = self._journal.close_step(len(answers))
         return StepEvent(self.ticket, self._journal.best, record) if answer is None else self.finish(answer, record)
+
+    def _based(self, readings: Sequence[Reading], answers: Sequence[Answered]) -> list[Reading]:
+        """The readings, each with the base for what grows from it."""
+        assert self._bases is not None
+        assert self._runs is not None
+        told = zip(readings, self._distinct(), self._runs, answers, strict=True)
+        return [replace(one, base=self._bases.read(question, run, two.kept)) for one, question, run, two in told]
 
     def _resume(self, readings: Sequence[Reading] | None) -> Answer | None:
         """Run the search to its next questions; its answer if it has one, or the error that ended it."""
@@ -222,6 +283,7 @@ class LiveRequest:
             written=best.written,
             mean_confidence=best.confidence_sum / max(best.committed, 1),
             finish_reason=self._finish_reason(best),
+            cache=self.cache,
             details=dict(answer.details),
             trace=self._journal.trace(),
         )

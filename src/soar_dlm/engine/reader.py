@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from soar_dlm.engine.bases import Run
+from soar_dlm.engine.forwards import Forwards, Row
 from soar_dlm.engine.memory import OutOfRoom, out_of_room
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.transfer import HostPart, Slice, to_host
 from soar_dlm.errors import OutOfMemory, SoarError
-from soar_dlm.models.masked_lm import MaskedLM, Rows
+from soar_dlm.models.masked_lm import MaskedLM, Stored
 from soar_dlm.search.candidate import Ints
 from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.question import ONLY_TOKENS, Question, Reading, Wanted
@@ -59,19 +60,39 @@ class ReadSettings:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question of a request, and how that request reads logits."""
+    """A question of a request, how that request reads logits, and how it is run: None runs all columns."""
 
     question: Question
     settings: ReadSettings
+    run: Run | None = None
 
     @property
     def size(self) -> int:
         return int(self.question.positions.size)
 
-    def unconditional(self, mask_id: int) -> Ints:
-        """The row with its prompt masked, for classifier-free guidance."""
-        candidate = self.question.candidate
-        return np.where(candidate.blank >= 0, candidate.tokens, mask_id)
+    def rows(self, mask_id: int) -> list[Row]:
+        """The canvas and, for classifier-free guidance, its twin, the same canvas with its prompt masked."""
+        canvas = self.question.candidate
+        made = [self._row(canvas.tokens, 0)]
+        if self.settings.cfg_scale:
+            made.append(self._row(np.where(canvas.blank >= 0, canvas.tokens, mask_id), 1))
+        return made
+
+    def _row(self, tokens: Ints, number: int) -> Row:
+        run = self.run
+        if run is None:
+            return Row(tokens, self.question.positions)
+        read = np.searchsorted(run.columns, self.question.positions)
+        stored = run.stored[number] if run.stored else None
+        return Row(tokens[run.columns], read, run.columns, stored, run.keep_indices())
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What was read, or why nothing could be; and what was stored of each row of the question."""
+
+    reading: Reading | SoarError
+    kept: Sequence[Stored | None] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +130,23 @@ class _Part:
 class Reader:
     """Runs the model and reads its logits.
 
-    1. Rows are sorted by how they are read and left-padded to the longest; guided rows have an unconditional twin.
-    2. The backbone runs once, or once for every ``max_rows`` rows.
+    1. Questions are sorted by how they are read; guided ones have a second row, their unconditional twin.
+    2. The backbone runs all rows, in as few forwards as fit (:class:`Forwards`).
     3. The head runs on the positions asked for, in slices that keep logits and what is made of them in the budget.
     4. Each slice is reduced to a token and a confidence per position at once, and to what else a question wants; the
        vocabulary never leaves the device.
     5. What was read of the whole batch comes to the host in one transfer.
-    6. Where the backbone runs out of memory, its rows are halved, and later forwards are kept as small: memory grows
-       with rows times length, so that product is what is remembered. Where the head does, its budget is halved. A
-       question that does not fit even so is answered by an error.
+    6. Where the head runs out of memory, its budget is halved. A question that does not fit even so, or whose row
+       does not, is answered by an error.
     """
 
     def __init__(self, model: MaskedLM, settings: EngineSettings) -> None:
-        self.model, self.head_budget, self.max_rows = model, settings.head_budget, settings.max_rows
+        self.model, self.head_budget = model, settings.head_budget
+        self._forwards = Forwards(model, settings.max_rows)
         self._logits = torch.empty(0)
-        self._most_tokens: float = math.inf
 
     @torch.inference_mode()
-    def read(self, asked: Sequence[Asked]) -> list[Reading | SoarError]:
+    def read(self, asked: Sequence[Asked]) -> list[Answered]:
         """The answer to each question."""
         groups: dict[ReadSettings, int] = {}
         group_of = [groups.setdefault(one.settings, len(groups)) for one in asked]
@@ -134,60 +154,36 @@ class Reader:
         answers = dict(zip(order, self._answers([asked[place] for place in order]), strict=True))
         return [answers[place] for place in range(len(asked))]
 
-    def _answers(self, asked: Sequence[Asked]) -> list[Reading | SoarError]:
+    def _answers(self, asked: Sequence[Asked]) -> list[Answered]:
         """The answers to questions sorted by their settings."""
         groups = [list(members) for _, members in groupby(asked, key=lambda one: one.settings)]
         parts = [_Part.of(members, self.model.device) for members in groups]
-        guided = [place for place, one in enumerate(asked) if one.settings.cfg_scale]
+        rows = [one.rows(self.model.facts.mask_id) for one in asked]
+        guided = [place for place, own in enumerate(rows) if len(own) > 1]
+        outcome = self._forwards.run([*(own[0] for own in rows), *(rows[place][1] for place in guided)])
         owner = [*range(len(asked)), *guided]
-        hidden, lost = self._hidden(self._rows(asked), [asked[place].size for place in owner])
-        errors: dict[int, SoarError] = {owner[row]: _too_long(asked[owner[row]], why) for row, why in lost.items()}
-        if hidden is None:
-            return [errors[place] for place in range(len(asked))]
+        errors: dict[int, SoarError] = {
+            owner[row]: _too_long(asked[owner[row]], why) for row, why in outcome.lost.items()
+        }
+        if outcome.states is None:
+            return [Answered(errors[place]) for place in range(len(asked))]
         try:
-            on_host = self._read(parts, hidden)
+            on_host = self._read(parts, outcome.states)
         except OutOfRoom as error:
-            return [_no_head(error) for _ in asked]
-        answers: list[Reading | SoarError] = []
+            return [Answered(_no_head(error)) for _ in asked]
+        kept: list[list[Stored | None]] = [[] for _ in asked]
+        for place, stored in zip(owner, outcome.kept, strict=True):
+            kept[place].append(stored)
+        answers: list[Answered] = []
         for members, part in zip(groups, on_host, strict=True):
             start = 0
             for one in members:
                 span, settings = slice(start, start + one.size), one.settings
                 read_there = part.reading(one.question, span, settings.wanted, settings.given)
-                answers.append(errors.get(len(answers)) or read_there)
+                place = len(answers)
+                answers.append(Answered(errors.get(place) or read_there, kept[place]))
                 start += one.size
         return answers
-
-    def _hidden(self, rows: Rows, places: Sequence[int]) -> tuple[Tensor | None, dict[int, str]]:
-        """The states of all places, and the rows that do not fit into memory alone, with the reason.
-
-        ``places`` [R] counts the places of each row. The states of a row that does not fit are zeros; there are no
-        states at all if no row fits.
-        """
-        count, length = rows.ids.shape
-        ends = [0, *np.cumsum(places).tolist()]
-        states: list[Tensor | int] = []
-        lost: dict[int, str] = {}
-        start = 0
-        while start < count:
-            stop = min(count, start + self.max_rows, start + int(max(1, min(count, self._most_tokens // length))))
-            try:
-                with out_of_room(self.model.device):
-                    states.append(self.model.hidden(rows if stop - start == count else _some(rows, start, stop, ends)))
-            except OutOfRoom as error:
-                if stop - start > 1:
-                    self._most_tokens = (stop - start) * length / 2
-                    continue
-                lost[start] = str(error)
-                states.append(places[start])
-            start = stop
-        real = next((state for state in states if isinstance(state, Tensor)), None)
-        if real is None:
-            return None, lost
-        if len(states) == 1:
-            return real, lost
-        whole = [state if isinstance(state, Tensor) else real.new_zeros(state, real.shape[1]) for state in states]
-        return torch.cat(whole), lost
 
     def _read(self, parts: Sequence[_Part], hidden: Tensor) -> list[HostPart]:
         """What is read of each part; the budget shrinks until there is room, or one place has none."""
@@ -204,13 +200,6 @@ class Reader:
     def _slice_size(self, settings: ReadSettings) -> int:
         """How many positions the head reads at a time."""
         return max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
-
-    def _rows(self, asked: Sequence[Asked]) -> Rows:
-        guided = [one for one in asked if one.settings.cfg_scale]
-        canvases = [one.question.candidate.tokens for one in asked]
-        canvases += [one.unconditional(self.model.facts.mask_id) for one in guided]
-        columns = [one.question.positions for one in (*asked, *guided)]
-        return Rows.packed(canvases, columns, self.model.facts.pad_id, self.model.device)
 
     def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[list[Slice]]:
         """The slices of each part, in the order of the questions' positions."""
@@ -261,18 +250,6 @@ class Reader:
         near = CACHE if device.type == "cpu" else self.head_budget
         size = max(1, near // (4 * self.model.facts.vocab_size))
         return (slice(low, low + size) for low in range(0, positions, size))
-
-
-def _some(rows: Rows, start: int, stop: int, ends: Sequence[int]) -> Rows:
-    """A range of the rows with the places asked for in them, without the padding that all of them have."""
-    places = slice(ends[start], ends[stop])
-    ids, row, column = rows.ids[start:stop], rows.row[places] - start, rows.column[places]
-    if rows.padding is None:
-        return Rows(ids, None, row, column)
-    padding = rows.padding[start:stop]
-    common = int(padding.min())
-    padding = padding - common
-    return Rows(ids[:, common:], padding if bool(padding.any()) else None, row, column - common)
 
 
 def _too_long(asked: Asked, why: str) -> OutOfMemory:

@@ -59,7 +59,9 @@ class Decoding:
     deletes included.
 
     ``finish_reason`` is "stop" at an end token or stop string, or if the canvas could have been longer; "length" if it
-    was full; "budget" if a blank has used up its expansions. ``details`` is what the search counted or measured.
+    was full; "budget" if a blank has used up its expansions. ``cache`` is the one that was used: None also where one
+    was asked for that does not fit into the engine's ``cache_budget``. ``details`` is what the search counted or
+    measured.
     """
 
     tokens: tuple[int, ...]
@@ -71,6 +73,7 @@ class Decoding:
     written: int
     mean_confidence: float
     finish_reason: FinishReason
+    cache: str | None
     details: Mapping[str, float]
     trace: Trace
 

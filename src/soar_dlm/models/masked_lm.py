@@ -68,6 +68,33 @@ class Rows:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Keys and values of some columns of a row, as a forward has computed them.
+
+    ``layers`` has those of each layer, both [H, C, D], already rotated to their positions, so that attention does not
+    mind in which order they lie. Nothing writes to them: any number of rows may build on the same ones.
+    """
+
+    layers: Sequence[tuple[Tensor, Tensor]]
+    size: int
+    """C, the number of columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What the rows of a forward build on, and what is stored of them, row by row.
+
+    ``places``: the position of each column that is run, left to right. ``stored``: the columns that the row sees
+    besides; None for nothing. ``keep``: indices of the columns to store, counted over those stored before and then
+    those run; None for nothing.
+    """
+
+    places: Sequence[Ints]
+    stored: Sequence[Stored | None]
+    keep: Sequence[Ints | None]
+
+
 class MaskedLM(Protocol):
     """Anything that can be decoded. The head is separate so that it runs on few positions, in slices."""
 
@@ -83,6 +110,23 @@ class MaskedLM(Protocol):
 
     def head(self, hidden: Tensor, out: Tensor) -> None:
         """Write the logits of these places into ``out``: [S, D] -> [S, V] in float32."""
+        ...
+
+
+class CachingLM(MaskedLM, Protocol):
+    """A model that can run some columns of a row over stored keys and values of the others."""
+
+    @property
+    def column_bytes(self) -> int | None:
+        """What storing a column takes; None if this model cannot store any."""
+        ...
+
+    def needed(self, columns: Ints) -> Ints:
+        """The columns whose output predicts these, and these, left to right."""
+        ...
+
+    def hidden_over(self, rows: Rows, past: Past) -> tuple[Tensor, list[Stored | None]]:
+        """As :meth:`hidden`, for rows of which only some columns are run, and what is stored of each."""
         ...
 
 

@@ -6,14 +6,18 @@ import copy
 import inspect
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions as BackboneOutput
 
-from soar_dlm.models.masked_lm import ModelFacts, Rows, output_column
+from soar_dlm.models.masked_lm import Ints, ModelFacts, Past, Rows, Stored, output_column
 from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_ways
+from soar_dlm.models.stored import Joining, longest_stored
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -133,26 +137,87 @@ class TransformersLM(LoadedLM):
         if padding is None:
             padding = torch.zeros_like(ids[:, 0])
         elif self._takes_positions:
-            inputs["attention_mask"] = self._mask(places >= padding.unsqueeze(1))
+            inputs["attention_mask"] = self._mask(places >= padding.unsqueeze(1), length)
         else:  # the model counts positions from the left edge itself: give it the padding on the right
             ids = ids.gather(1, (places + padding.unsqueeze(1)) % length)
             inputs["attention_mask"] = (places < length - padding.unsqueeze(1)).long()
             column, padding = column - padding[rows.row], torch.zeros_like(padding)
         if self._takes_positions:
             inputs["position_ids"] = (places - padding.unsqueeze(1)).clamp(min=0) + self._first_position
-        states: Tensor = self.backbone(input_ids=ids, **inputs, **self._options)[0]
-        column = output_column(column, padding[rows.row], self._predicts_next)
-        return states[rows.row.to(states.device), column.to(states.device)]
+        return self._run(ids, inputs, rows.row, column, padding)
 
-    def _mask(self, real: Tensor) -> Tensor:
+    def _run(self, ids: Tensor, inputs: Mapping[str, Any], row: Tensor, column: Tensor, padding: Tensor) -> Tensor:
+        """The states from which these places are predicted: [P, D]."""
+        states: Tensor = self.backbone(input_ids=ids, **inputs, **self._options)[0]
+        column = output_column(column, padding[row], self._predicts_next)
+        return states[row.to(states.device), column.to(states.device)]
+
+    def _mask(self, real: Tensor, queries: int) -> Tensor:
         """The padding mask [R, L] as the model takes it.
 
         Given one vector per row, transformers looks at its values to see whether it is needed, which makes an
-        accelerator wait; a prepared mask [R, 1, L, L] is used as it is, by every layer.
+        accelerator wait; a prepared mask [R, 1, queries, L] is used as it is, by every layer.
         """
         if self._prepares_mask:
-            return real[:, None, None, :].expand(-1, 1, real.shape[1], -1)
+            return real[:, None, None, :].expand(-1, 1, queries, -1)
         return real.long()
+
+    @cached_property
+    def column_bytes(self) -> int | None:
+        """What storing a column takes; None unless a trial shows that running over stored columns changes nothing."""
+        layers = getattr(self.backbone.config, "layer_types", None) or []
+        kernel = self.backbone.config._attn_implementation
+        plain = kernel in ("sdpa", "eager") and all(kind == "full_attention" for kind in layers)
+        if not (plain and self._takes_positions and _takes(self.backbone, "past_key_values")):
+            return None
+        try:
+            return self._tried_storing()
+        except Exception:  # a forward that is made for other caches may raise anything
+            return None
+
+    def _tried_storing(self) -> int | None:
+        """Store a short row, run two columns of it over the others, and compare."""
+        canvas, inside = np.arange(6) % self._facts.vocab_size, np.array([2, 3])
+        run = self.needed(inside)
+        others = np.setdiff1d(np.arange(canvas.size), run)
+        places = np.searchsorted(run, inside)
+        rows = Rows.packed([canvas], [inside], self._facts.pad_id, self.device)
+        whole, (stored,) = self.hidden_over(rows, Past([np.arange(canvas.size)], [None], [others]))
+        assert stored is not None
+        window = Rows.packed([canvas[run]], [places], self._facts.pad_id, self.device)
+        part, _ = self.hidden_over(window, Past([run], [stored], [None]))
+        plain = self.hidden(rows)
+        if max((part - plain).abs().max(), (whole - plain).abs().max()) > 0.01 * plain.abs().max():
+            return None
+        return sum(part.element_size() * part[:, 0].numel() for pair in stored.layers for part in pair)
+
+    def needed(self, columns: Ints) -> Ints:
+        if not self._predicts_next:
+            return columns
+        both: Ints = np.union1d(columns, columns - 1)
+        return both[both >= 0]
+
+    @torch.inference_mode()
+    def hidden_over(self, rows: Rows, past: Past) -> tuple[Tensor, list[Stored | None]]:
+        count, width = rows.ids.shape
+        device = rows.ids.device
+        padding = torch.zeros(count, dtype=torch.int64, device=device) if rows.padding is None else rows.padding
+        pads = padding.tolist()
+        places = np.zeros((count, width), dtype=np.int64)
+        for row, own in enumerate(past.places):
+            places[row, pads[row] :] = own
+        inputs: dict[str, Any] = {
+            "position_ids": torch.from_numpy(places).to(device) + self._first_position,
+            "past_key_values": (cache := Joining(self.backbone.config.num_hidden_layers, past, pads)),
+        }
+        longest = longest_stored(past)
+        unused = [longest - (0 if stored is None else stored.size) for stored in past.stored]
+        if any(pads) or any(unused):
+            columns = torch.arange(longest + width, device=device)
+            starts = torch.tensor(unused, device=device).unsqueeze(1)
+            real = torch.where(columns < longest, columns >= starts, columns - longest >= padding.unsqueeze(1))
+            inputs["attention_mask"] = self._mask(real, width)
+        return self._run(rows.ids, inputs, rows.row, rows.column, padding), cache.kept()
 
     @torch.inference_mode()
     def head(self, hidden: Tensor, out: Tensor) -> None:

@@ -59,6 +59,8 @@ class Candidate:
     ``confidence`` [L] is that with which each token was committed, NaN where none was.
     ``score`` sums the mean confidence of each step; ``confidence_sum`` sums the confidence of each commit.
     ``committed`` counts commits, ``written`` those that wrote a token and did not change the length.
+    ``base`` is what the engine has stored of the canvas it grew from: 0 for nothing, None for a canvas that grew from
+    none and from which none will grow.
     """
 
     tokens: Ints
@@ -73,6 +75,7 @@ class Candidate:
     committed: int = 0
     written: int = 0
     last: Commit = _START
+    base: int | None = 0
 
     def commit(self, reading: Reading, proposal: Proposal, origin: int) -> Candidate:
         """The canvas with the tokens of a proposal; ``origin`` is this candidate's place in its beam."""
@@ -95,6 +98,7 @@ class Candidate:
             committed=self.committed + positions.size,
             written=self.written + positions.size,
             last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions)),
+            base=reading.base,
         )
 
     def reopened(self, positions: Ints, mask_id: int) -> Candidate:
@@ -111,6 +115,7 @@ class Candidate:
             committed=self.committed - positions.size,
             written=self.written - positions.size,
             last=Commit("reopened", 0, positions, self.tokens[positions], taken, np.ones_like(positions)),
+            base=self.base,
         )
 
     @property
@@ -131,11 +136,11 @@ class Candidate:
         return replace(self, last=replace(_START, mode=mode, origin=origin))
 
     def masked(self, positions: Ints, mask_id: int) -> Candidate:
-        """The canvas with these positions open again."""
+        """The canvas with these positions open again, to see what the model makes of them."""
         canvas, is_open = self.tokens.copy(), self.open.copy()
         canvas[positions] = mask_id
         is_open[positions] = True
-        return replace(self, tokens=canvas, open=is_open)
+        return replace(self, tokens=canvas, open=is_open, base=None)
 
     def filled(self, token: int) -> Candidate:
         """Every open position takes ``token`` at no cost and no gain: an early exit."""

@@ -51,14 +51,16 @@ class Question:
     def key(self) -> tuple[Any, ...]:
         """Equal for questions with the same answer."""
         arrays = (self.positions, self.uniforms, self.full, self.given)
-        return (*self.candidate.key, self.wanted, *(None if part is None else part.tobytes() for part in arrays))
+        canvas = self.candidate
+        return (*canvas.key, canvas.base, self.wanted, *(None if part is None else part.tobytes() for part in arrays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """What one forward says of one canvas at the positions read, left to right; arrays are [W], or [W, top].
 
-    ``ends`` tells where the token would end the text. The rest is there if the question wanted it.
+    ``ends`` tells where the token would end the text. ``base`` is what the engine has stored for canvases that grow
+    from it. The rest is there if the question wanted it.
     """
 
     positions: Ints
@@ -72,6 +74,7 @@ class Reading:
     top_confidence: Floats | None = None
     given_log_p: Floats | None = None
     distribution: Tensor | None = None
+    base: int = 0
 
     def __len__(self) -> int:
         return int(self.positions.size)
