@@ -14,7 +14,7 @@ from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Decoding, Request
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode
-from soar_dlm.models.masked_lm import ModelFacts, Rows
+from soar_dlm.models.masked_lm import Ints, ModelFacts, Past, Rows, Stored
 from soar_dlm.options import Options
 from soar_dlm.search.question import Reading
 from soar_dlm.search.strategy import Strategy
@@ -70,7 +70,50 @@ class CraftedLM(OnCpu):
         out.copy_(hidden)
 
 
-def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, **facts: Any) -> CraftedLM:
+class CraftedCachingLM(CraftedLM):
+    """A crafted model that can run some columns of a row over stored ones.
+
+    What it stores of a column is its place and its token, so it sees a row as it was when its parts were run. As long
+    as what is stored has not changed and has not moved, predictions are those of the whole row. Like Dream, it runs
+    the column to the left of each one that it predicts.
+    """
+
+    column_bytes = 1
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.pasts: list[Past] = []
+
+    def needed(self, columns: Ints) -> Ints:
+        both: Ints = np.union1d(columns, np.maximum(columns - 1, 0))
+        return both
+
+    def hidden_over(self, rows: Rows, past: Past) -> tuple[Tensor, list[Stored | None]]:
+        self.pasts.append(past)
+        states: list[Sequence[float]] = []
+        kept: list[Stored | None] = []
+        for number, (places, stored, keep) in enumerate(zip(past.places, past.stored, past.keep, strict=True)):
+            ids = rows.ids[number, rows.ids.shape[1] - places.size :].tolist()
+            seen = (
+                [] if stored is None else list(zip(*(part[0, :, 0].tolist() for part in stored.layers[0]), strict=True))
+            )
+            seen += zip(places.tolist(), ids, strict=True)
+            assert len({place for place, _ in seen}) == len(seen), "a column is there twice"
+            assert [place for place, _ in sorted(seen)] == list(range(len(seen))), "a column is missing"
+            row = [token for _, token in sorted(seen)]
+            first = rows.ids.shape[1] - places.size
+            for column in rows.column[rows.row == number].tolist():
+                assert places[column - first] == 0 or places[column - first - 1] == places[column - first] - 1
+                states.append(self.rule(row, int(places[column - first])))
+            chosen = None if keep is None else torch.tensor([seen[place] for place in keep.tolist()])
+            parts = None if chosen is None else (chosen[None, :, :1], chosen[None, :, 1:])
+            kept.append(None if parts is None else Stored([parts], len(parts[0][0])))
+        return torch.tensor(states, dtype=torch.float32), kept
+
+
+def random_lm(
+    seed: int, vocab_size: int = 9, scale: float = 3.0, kind: type[CraftedLM] = CraftedLM, **facts: Any
+) -> CraftedLM:
     """A random function of the whole row: two rows that differ anywhere have unrelated predictions."""
 
     def rule(tokens: list[int], position: int) -> list[float]:
@@ -79,7 +122,7 @@ def random_lm(seed: int, vocab_size: int = 9, scale: float = 3.0, **facts: Any) 
         values: list[float] = (np.random.default_rng(number).normal(size=vocab_size) * scale).tolist()
         return values
 
-    return CraftedLM(rule, vocab_size, **facts)
+    return kind(rule, vocab_size, **facts)
 
 
 def neighbourly_lm(seed: int, length: int, vocab_size: int = 9, scale: float = 3.0, pull: float = 0.7) -> CraftedLM:

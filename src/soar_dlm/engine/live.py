@@ -33,7 +33,7 @@ from soar_dlm.search.lengths import Lengths
 from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.question import Answer, Question, Reading, Search
 from soar_dlm.search.sampling import Sampling
-from soar_dlm.search.start import Start
+from soar_dlm.search.start import Start, unsettled
 from soar_dlm.search.strategy import Strategy
 
 _MOST_LIKELY = Sampling()
@@ -69,13 +69,14 @@ class LiveRequest:
         self._canvas = empty_canvas(tokens, fill, facts.mask_id, self.options.block_length)
         self._lengths = self._growth(request.max_length)
         self._settings = self._read_settings(self.options)
-        self._stopping = Stopping((*facts.end_ids, *self.options.stop_token_ids), request.stop, decode)
+        ends = (*facts.end_ids, *self.options.stop_token_ids)
+        self._stopping = Stopping(ends, request.stop, decode, facts.filler_id)
         self._journal = Journal(self._canvas, self.strategy.rank, self.options.trace)
         self._start = Start(
             self._canvas,
             facts.mask_id,
             self._journal.report,
-            settle=self._settle,
+            settle=self._stopping.settled if self.options.early_exit else unsettled,
             lengths=self._lengths,
             end_ids=self._stopping.ends,
             random=np.random.default_rng(self.options.seed) if self.options.temperature > 0 else None,
@@ -259,16 +260,6 @@ class LiveRequest:
 
     def _failed(self, error: SoarError) -> StepEvent:
         return StepEvent(self.ticket, self._journal.best, error=error)
-
-    def _settle(self, candidate: Candidate) -> Candidate:
-        """Early exit: complete a candidate whose text has ended."""
-        if not self.options.early_exit or not candidate.open.any():
-            return candidate
-        first_open = int(np.argmax(candidate.open))
-        if candidate.last.positions.min() > first_open:
-            return candidate  # the filled part before the first mask has not grown
-        text = candidate.tokens[:first_open][candidate.blank[:first_open] >= 0]
-        return candidate.filled(self.facts.filler_id) if self._stopping.ended(text) else candidate
 
     def _decoding(self, answer: Answer) -> Decoding:
         best = answer.candidate

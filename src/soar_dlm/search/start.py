@@ -12,6 +12,11 @@ from soar_dlm.search.lengths import Lengths
 from soar_dlm.search.question import ONLY_TOKENS, Question, Reading, Report, Wanted
 
 
+def unsettled(candidate: Candidate) -> Candidate:
+    """No early exit."""
+    return candidate
+
+
 @dataclass(frozen=True, eq=False)
 class Start:
     """The empty canvas of a request, and the request's rules that hold for every search.
@@ -25,7 +30,7 @@ class Start:
     candidate: Candidate
     mask_id: int
     report: Report
-    settle: Callable[[Candidate], Candidate] = lambda candidate: candidate
+    settle: Callable[[Candidate], Candidate] = unsettled
     lengths: Lengths | None = None
     end_ids: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     random: np.random.Generator | None = None
