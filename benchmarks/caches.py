@@ -1,0 +1,141 @@
+"""What caches cost in accuracy: the same problems decoded without a cache, with "prefix" and with "dual".
+
+    python -m benchmarks.caches                                 mini-gsm and mini-code, blocks of 8, 16 and all
+    python -m benchmarks.caches --tasks mini-gsm --limit 100    a first look
+    python -m benchmarks.caches --show                          only report, from the results that are there
+
+All methods decode the same test problems in turns (soar_dlm.evals.comparison.compare); the thresholds are those of
+table1, chosen on validation problems without a cache. Interrupt it whenever you like: the same command resumes. The
+results of a finished task are kept in docs/results/caches.json, so that a report does not need the folders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.journal import BUILD
+from benchmarks.pages import RESULTS, table
+from soar_dlm.cli.lists import listed
+from soar_dlm.cli.progress import bar
+from soar_dlm.errors import SoarError
+from soar_dlm.evals.comparison import Method, compare, summary
+from soar_dlm.evals.reports import made_with, rate, significance
+from soar_dlm.evals.results import ResultFolder, Results
+from soar_dlm.lm import load
+from soar_dlm.search.adaptive_parallel import AdaptiveParallel
+from soar_dlm.search.greedy import Greedy
+from soar_dlm.search.soar import Soar
+from soar_dlm.search.strategy import Strategy
+from soar_dlm.tasks.catalogue import make_task
+
+IN_BLOCKS: dict[str, Mapping[str, Any]] = {"none": {}, "prefix": {"cache": "prefix"}, "dual": {"cache": "dual"}}
+WHOLE: dict[str, Mapping[str, Any]] = {
+    "none": {},
+    "prompt": {"cache": "prefix"},
+    "prompt, every 8 steps": {"cache": "prefix", "refresh_every": 8},
+}
+"""Where the whole canvas is one block, both caches store the prompt and nothing else."""
+SETTINGS = {"8": IN_BLOCKS, "16": IN_BLOCKS, "whole canvas": WHOLE}
+"""Blocks, and the caches that are compared in them."""
+THRESHOLDS = {"mini-gsm": (0.999, 0.98), "mini-code": (0.995, 0.98)}
+"""Of Adaptive Parallel and of SOAR, as table1 chose them."""
+PAGE, KEPT = RESULTS / "caches.md", RESULTS / "caches.json"
+
+
+def strategies(task: str) -> dict[str, Strategy]:
+    adaptive, soar = THRESHOLDS[task]
+    return {
+        "Greedy": Greedy(),
+        "Adaptive Parallel": AdaptiveParallel(adaptive),
+        "SOAR, K=2": Soar(beam=2, threshold=soar),
+    }
+
+
+def named(strategy: str, block: str, cache: str) -> str:
+    return f"{strategy}, block {block}, cache {cache}"
+
+
+def methods(task: str) -> dict[str, Method]:
+    return {
+        named(name, block, cache): Method(
+            strategy, options={**options, "block_length": int(block) if block.isdigit() else None}
+        )
+        for block, caches in SETTINGS.items()
+        for name, strategy in strategies(task).items()
+        for cache, options in caches.items()
+    }
+
+
+def figures(run: Results) -> dict[str, Any]:
+    """Each method against the same strategy in the same blocks without a cache."""
+    records = list(run.whole_chunks())
+    task, rows = run.settings["task"], []
+    for block, caches in SETTINGS.items():
+        for name in strategies(task):
+            mine = {named(name, block, cache): cache for cache in caches}
+            found = summary([one for one in records if one.method in mine], named(name, block, "none"))
+            for method, cache in mine.items():
+                one = found[method]
+                test = "" if cache == "none" else significance(one)
+                rows.append([block, name, cache, rate(one), f"{one.forwards:.1f}", test])
+    return {"made_with": made_with(run), "problems": run.settings["problems"], "rows": rows}
+
+
+def page(kept: dict[str, Any]) -> str:
+    lines = [
+        "# What caches cost in accuracy",
+        "",
+        "`python -m benchmarks.caches`: the same test problems with and without a cache. Accuracy with its 95% interval,",
+        "forwards per problem, and McNemar's exact test against the same strategy in the same blocks without a cache,",
+        "with the problems gained and lost. Where the whole canvas is one block, both caches store the prompt alone.",
+    ]
+    for task, found in kept.items():
+        head = ["block", "strategy", "cache", "accuracy", "forwards", "p (gained, lost)"]
+        lines += [
+            "",
+            f"## {task}",
+            "",
+            f"{found['made_with']} {found['problems']} problems.",
+            "",
+            table(head, found["rows"]),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default=",".join(THRESHOLDS))
+    parser.add_argument("--limit", type=int, default=1000, help="test problems of each task")
+    parser.add_argument("--chunk", type=int, default=50, help="problems that a method decodes in one turn")
+    parser.add_argument("--output", type=Path, default=BUILD / "caches", help="where the records go")
+    parser.add_argument("--show", action="store_true", help="only report, from the results that are there")
+    given = parser.parse_args()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    try:
+        for name in listed(given.tasks):
+            folder = given.output / name
+            if not given.show:
+                task = make_task(name)
+                problems = task.distinct("test", given.limit)
+                compared = methods(name)
+                with bar(name, len(problems) * len(compared), Console(stderr=True, highlight=False)) as count:
+                    compare(
+                        load("mini-llada"), task, problems, compared, chunk=given.chunk, folder=folder, on_record=count
+                    )
+            if folder.exists():
+                kept[name] = figures(ResultFolder(folder).read())
+    except SoarError as error:
+        raise SystemExit(f"caches: {error}") from error
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    PAGE.write_text(page(kept))
+    print(page(kept))
+
+
+if __name__ == "__main__":
+    main()
