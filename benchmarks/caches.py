@@ -91,9 +91,10 @@ def page(kept: dict[str, Any]) -> str:
     lines = [
         "# What caches cost in accuracy",
         "",
-        "`python -m benchmarks.caches`: the same test problems with and without a cache. Accuracy with its 95% interval,",
-        "forwards per problem, and McNemar's exact test against the same strategy in the same blocks without a cache,",
-        "with the problems gained and lost. Where the whole canvas is one block, both caches store the prompt alone.",
+        "`python -m benchmarks.caches`: the same test problems with and without a cache. Accuracy with its interval",
+        "of 95%, forwards per problem, and McNemar's exact test against the same strategy in the same blocks without",
+        "a cache, with the problems gained and lost. Where the whole canvas is one block, both caches store the prompt",
+        "alone.",
     ]
     for task, found in kept.items():
         head = ["block", "strategy", "cache", "accuracy", "forwards", "p (gained, lost)"]

@@ -321,10 +321,12 @@ def test_what_a_request_writes_does_not_depend_on_its_neighbours(models: dict[st
 def test_a_cache_that_the_budget_could_never_hold_is_left_out_and_the_result_says_so() -> None:
     tight = soar.load("random-llada", engine=EngineSettings(cache_budget=1024 * 20))
     own: dict[str, Any] = {"max_new_tokens": 10, "early_exit": False}
-    (short, long) = tight.generate(["abcdefghij", "abcdefghijk"], soar.Greedy(), cache="dual", **own)
+    with pytest.warns(UserWarning, match="does not fit into the engine's cache_budget"):
+        (short, long) = tight.generate(["abcdefghij", "abcdefghijk"], soar.Greedy(), cache="dual", **own)
     assert (short.cache, long.cache) == ("dual", None)
     assert long.token_ids == tight.generate("abcdefghijk", soar.Greedy(), **own).token_ids
-    (wide,) = tight.generate(["abcdefghij"], soar.PositionBeam(2), cache="dual", **own)
+    with pytest.warns(UserWarning, match="decoded without"):
+        (wide,) = tight.generate(["abcdefghij"], soar.PositionBeam(2), cache="dual", **own)
     assert wide.cache is None, "each candidate may have a base of its own"
 
 

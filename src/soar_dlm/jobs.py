@@ -199,6 +199,12 @@ class Jobs:
         around = len(decoding.tokens) - len(generated)
         seed = job.request.options.seed
         assert seed is not None
+        if job.request.options.cache is not None and decoding.cache is None:
+            warnings.warn(
+                "What the cache would store does not fit into the engine's cache_budget: decoded without. Raise it: "
+                "soar.load(..., engine=soar.EngineSettings(cache_budget=2**34)), or lower the beam.",
+                stacklevel=2,
+            )
         values: dict[str, Any] = {
             "token_ids": list(decoding.tokens) if job.whole_canvas else generated,
             "tokens": tokens,
