@@ -295,3 +295,35 @@ def test_a_hub_id_and_its_revisions_load_from_the_hubs_cache(tmp_path: Path) -> 
     ]
     assert found == expected
     assert found[0] != found[1]
+
+
+def test_a_compiled_model_runs_through_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+
+    def compiling(module: Any, **how: Any) -> Any:
+        def forward(**inputs: Any) -> Any:
+            compiled.append(how)
+            return module(**inputs)
+
+        return forward
+
+    monkeypatch.setattr(torch, "compile", compiling)
+    lm = load("random-llada", device="cpu", compile=True)
+    assert compiled == [{"dynamic": True}], "tried when it is loaded"
+    plain = load("random-llada", device="cpu").generate("hello", max_new_tokens=6)
+    assert lm.generate("hello", max_new_tokens=6).token_ids == plain.token_ids
+    assert len(compiled) > 1
+
+
+def test_a_model_that_cannot_be_compiled_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(module: Any, **how: Any) -> Any:
+        def forward(**inputs: Any) -> Any:
+            raise RuntimeError("no compiler")
+
+        return forward
+
+    monkeypatch.setattr(torch, "compile", failing)
+    with pytest.raises(SettingsError, match="no compiler. Leave compile out"):
+        load("random-llada", device="cpu", compile=True)
+    with pytest.raises(SettingsError, match="compile must be"):
+        load("random-llada", compile="yes")  # type: ignore[arg-type]

@@ -414,7 +414,8 @@ def load(
     which only :meth:`LM.decode` works, and, if its config does not tell, its ``family``: "llada", "dream" or
     "masked-lm". A PEFT model runs with its adapter, without merging it.
 
-    For both: ``mask_token_id`` for a model that does not name its mask token; ``tokenizer`` to use another one.
+    For both: ``mask_token_id`` for a model that does not name its mask token; ``tokenizer`` to use another one;
+    ``compile`` to run it through torch.compile, which takes a minute or more and pays on some machines only.
     """
     known = [*LoadOptions.__optional_keys__, "device", "dtype", "engine"]
     if engine is not None:  # refused here already, before the weights are read

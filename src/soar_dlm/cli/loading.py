@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from soar_dlm import checks
 from soar_dlm.cli.screen import screen
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ def loaded(model: str, given: Mapping[str, Any]) -> LM:
     from soar_dlm.lm import load
 
     options = dict(given)
-    rows = options.pop("max_rows", None)
-    engine = EngineSettings() if rows is None else EngineSettings(max_rows=rows)
+    own = {name: options.pop(name) for name in ("max_rows", "cache_budget") if name in options}
+    if "cache_budget" in own:
+        own["cache_budget"] = int(checks.real_number("cache_budget", own["cache_budget"], 0.0, 2.0**20) * 2**30)
+    engine = EngineSettings(**own)
     with status(f"Loading {model} ..."):
         return load(model, engine=engine, **options)

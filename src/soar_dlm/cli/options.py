@@ -48,6 +48,11 @@ LocalFilesOnly = Annotated[Optional[bool], _option(_LOADING, "Download nothing."
 MaxRows = Annotated[
     Optional[int], _option(_LOADING, "The most candidates in one forward; fewer need less memory. Default: 32.")
 ]
+CacheBudget = Annotated[
+    Optional[float],
+    _option(_LOADING, "The most memory for stored keys and values (--cache). Default: 4.", metavar="GIB"),
+]
+Compile = Annotated[Optional[bool], _option(_LOADING, "Compile the model with torch.compile.", "--compile")]
 
 StrategyName = Annotated[
     Optional[str],
@@ -88,7 +93,9 @@ LOADING = group(
     token=Token,
     cache_dir=CacheDir,
     local_files_only=LocalFilesOnly,
+    compile=Compile,
     max_rows=MaxRows,
+    cache_budget=CacheBudget,
 )
 """How a model is loaded and run."""
 

@@ -82,6 +82,7 @@ class LoadOptions(FileOptions, total=False):
     family: str | None
     mask_token_id: int | None
     trust_remote_code: bool | None
+    compile: bool | None
 
 
 def load_checkpoint(
@@ -93,15 +94,32 @@ def load_checkpoint(
     family: str | None = None,
     mask_token_id: int | None = None,
     trust_remote_code: bool | None = None,
+    compile: bool | None = None,
     **options: Unpack[FileOptions],
 ) -> Checkpoint:
     """A checkpoint by name, or a model object as a checkpoint; see :func:`soar_dlm.load` for the options."""
+    checkpoint = _checkpoint(model, device, dtype, tokenizer, family, mask_token_id, trust_remote_code, options)
+    if compile is not None and checks.true_or_false("compile", compile):
+        checkpoint.model.compile()
+    return checkpoint
+
+
+def _checkpoint(
+    model: AnyModel,
+    device: str | torch.device | None,
+    dtype: str | torch.dtype | None,
+    tokenizer: Any,
+    family: str | None,
+    mask_token_id: int | None,
+    trust_remote_code: bool | None,
+    options: FileOptions,
+) -> Checkpoint:
     if trust_remote_code is not None and checks.true_or_false("trust_remote_code", trust_remote_code):
         warnings.warn(
             "trust_remote_code is not needed: the model runs as a class of transformers itself, and no code from a "
             "checkpoint is ever run.",
             UserWarning,
-            stacklevel=4,  # past load() and its door
+            stacklevel=5,  # past load() and its door
         )
     if tokenizer is not None and not hasattr(tokenizer, "get_vocab"):
         raise SettingsError(f"tokenizer must be a transformers tokenizer, not {shown(tokenizer)}.")

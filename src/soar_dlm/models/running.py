@@ -6,7 +6,7 @@ import copy
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions as BackboneOutput
 
+from soar_dlm.errors import SettingsError, first_line
 from soar_dlm.models.masked_lm import Ints, ModelFacts, Past, Rows, Stored, output_column
 from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_ways
 from soar_dlm.models.stored import Joining, longest_stored
@@ -79,6 +80,10 @@ class LoadedLM(ABC):
     def head(self, hidden: Tensor, out: Tensor) -> None:
         out.copy_(self.logits(hidden))
 
+    def compile(self) -> None:
+        """Run through torch.compile from now on."""
+        raise SettingsError("This model runs by a forward of its own; compile that one before you load it.")
+
 
 class WholeModelLM(LoadedLM):
     """A model with a forward of its own, of which only this is known: it takes ``input_ids`` and returns ``.logits``.
@@ -121,6 +126,7 @@ class TransformersLM(LoadedLM):
         model.eval()
         look_both_ways(model)
         self.backbone = model.base_model
+        self._forward: Callable[..., Any] = self.backbone
         super().__init__(self.backbone, facts, predicts_next)
         self._rest = _without_backbone(model)
         self._matrix = lone_matrix(self._rest) if is_own_class(model) else None
@@ -146,9 +152,17 @@ class TransformersLM(LoadedLM):
             inputs["position_ids"] = (places - padding.unsqueeze(1)).clamp(min=0) + self._first_position
         return self._run(ids, inputs, rows.row, column, padding)
 
+    def compile(self) -> None:
+        self._forward = torch.compile(self.backbone, dynamic=True)
+        row = np.full(8, self._facts.mask_id, dtype=np.int64)
+        try:
+            self.hidden(Rows.packed([row], [np.arange(1)], self._facts.pad_id, self.device))
+        except Exception as error:  # there is no compiler, or it cannot compile this model
+            raise SettingsError(f"The model cannot be compiled: {first_line(error)}. Leave compile out.") from error
+
     def _run(self, ids: Tensor, inputs: Mapping[str, Any], row: Tensor, column: Tensor, padding: Tensor) -> Tensor:
         """The states from which these places are predicted: [P, D]."""
-        states: Tensor = self.backbone(input_ids=ids, **inputs, **self._options)[0]
+        states: Tensor = self._forward(input_ids=ids, **inputs, **self._options)[0]
         column = output_column(column, padding[row], self._predicts_next)
         return states[row.to(states.device), column.to(states.device)]
 

@@ -30,6 +30,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self._longest = longest_stored(past)
         self.kept: list[tuple[Tensor, Tensor] | None] = []
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         keys, values = self._joined(key_states, 0), self._joined(value_states, 1)
         self.kept = [
