@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from soar_dlm.errors import SettingsError
 from soar_dlm.models.masked_lm import Ints, Past, Rows, Stored
 from soar_dlm.models.running import TransformersLM
 from soar_dlm.options import Options
+from soar_dlm.search.question import Search
+from soar_dlm.search.start import Start
 from soar_dlm.search.strategy import Strategy
 from tests.cache_reference import cached_beam
 from tests.crafted import CraftedCachingLM, CraftedLM, decode, random_lm
@@ -266,6 +269,29 @@ def test_a_verification_runs_in_full_and_is_not_stored() -> None:
     assert len(verified.stored) > 1
     assert all(stored is None for stored in verified.stored)
     assert all(keep is None for keep in verified.keep)
+
+
+@dataclass(frozen=True)
+class Curious(soar.Strategy):
+    """Asks about a place outside the block, and about a canvas that is full."""
+
+    def search(self, start: Start) -> Search:
+        (first,) = yield [start.question(start.candidate, np.array([0, start.candidate.tokens.size - 1]))]
+        assert len(first) == 2
+        candidate = start.candidate
+        while candidate.left:
+            reading = yield from start.read_one(candidate)
+            candidate = start.commit(candidate, reading, self.propose(reading)[0])
+        (again,) = yield [start.question(candidate, np.array([1]), candidate.tokens[[1]])]
+        assert again.given_log_p is not None
+        return candidate
+
+
+@pytest.mark.parametrize("options", [{"cache": "dual"}, {"cache": "prefix"}, {"suffix_window": 0}])
+def test_any_place_of_any_canvas_can_be_asked_about(models: dict[str, soar.LM], options: dict[str, Any]) -> None:
+    own = Options(block_length=2, early_exit=False, **options)
+    found = Engine(models["random-dream"].model).run([Request([1] * 12, range(4, 12), Curious(), own)])
+    assert [event.error for event in found] == [None] * 10
 
 
 def test_what_was_taken_back_is_read_over_the_same_base() -> None:

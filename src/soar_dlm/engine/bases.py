@@ -112,40 +112,42 @@ class Bases:
 
     def _run(self, question: Question) -> Run:
         canvas = question.candidate
-        seen = self._seen(canvas)
-        everything = Run(seen)
-        if canvas.base is None or self._options.cache is None:
-            return everything
+        whole = Run(np.arange(canvas.tokens.size))
+        if canvas.base is None or not canvas.open.any():
+            return whole
         inside = self._needed(np.flatnonzero(canvas.block == block_of(canvas)))
         if not np.isin(question.positions, inside).all():
-            return everything
+            return whole
+        seen = self._seen(canvas, int(inside[-1]))
+        if self._options.cache is None:
+            return Run(seen)
         again = seen[seen >= inside[0]] if self._options.cache == "prefix" else inside
         keep = np.setdiff1d(seen, again, assume_unique=True)
         base = self._bases.get(canvas.base)
         good = 0 if base is None else self._still_good(base, canvas, int(inside[0]))
         if base is None or not good:
-            return replace(everything, keep=keep) if keep.size else everything
+            return Run(seen, keep=keep if keep.size else None)
         over = base.columns[:good]
-        stored = base.rows if good == base.columns.size else [_first(row, good) for row in base.rows]
         run = np.setdiff1d(seen, over, assume_unique=True)
-        return Run(run, canvas.base, over, stored, None if good == base.columns.size else keep)
+        if good == base.columns.size:
+            return Run(run, canvas.base, over, base.rows)
+        return Run(run, canvas.base, over, [_first(row, good) for row in base.rows], keep)
 
     def _still_good(self, base: Base, canvas: Candidate, first: int) -> int:
         """How many of a base's columns, counted from the left, this canvas can build on."""
         most = self._options.refresh_every
         if base.block != block_of(canvas) or (most is not None and canvas.steps - base.steps >= most):
             return 0
-        unmoved = base.columns.size if base.edits == edits(canvas) else int(np.searchsorted(base.columns, first))
-        same = np.array_equal(base.tokens[:unmoved], canvas.tokens[base.columns[:unmoved]])
-        return unmoved if same else 0
+        moved = base.edits != edits(canvas)
+        columns = base.columns[base.columns < (first if moved else canvas.tokens.size)]
+        return columns.size if np.array_equal(base.tokens[: columns.size], canvas.tokens[columns]) else 0
 
-    def _seen(self, canvas: Candidate) -> Ints:
-        """The columns that are run or stored at all."""
-        everything = np.arange(canvas.tokens.size)
-        if self._options.suffix_window is None or canvas.base is None:
-            return everything
-        last = np.flatnonzero(canvas.block == block_of(canvas))[-1] + self._options.suffix_window
-        seen: Ints = everything[(everything <= last) | (everything == everything[-1])]
+    def _seen(self, canvas: Candidate, last: int) -> Ints:
+        """The columns that are run or stored at all; ``last`` is the last of the block."""
+        columns = np.arange(canvas.tokens.size)
+        if self._options.suffix_window is None:
+            return columns
+        seen: Ints = columns[(columns <= last + self._options.suffix_window) | (columns == columns[-1])]
         return seen
 
 
