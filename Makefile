@@ -100,10 +100,10 @@ figures: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'
 	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code,mini-sudoku -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate \
 	    --preset docs/figures/Parallel.toml \
-	    --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	    --limit 300 --traces -o $(DRAWN)/eval --allow-code-execution
 	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate -n 16 \
 	    --preset docs/figures/Parallel.toml \
-	    --metric probability --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	    --metric probability --limit 300 --traces -o $(DRAWN)/eval --allow-code-execution
 	for task in mini-gsm mini-sudoku; do \
 	    $(BIN)/soar sweep -m mini-llada -t $$task --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 \
 	        -o $(DRAWN)/sweep/$$task || exit 1; done

@@ -9,6 +9,8 @@ from typing import Any
 
 SIZE = 7.5
 """Of labels, in points."""
+DOT = 11.0
+"""Points across a marker, with the corners of a diamond, that labels keep clear of."""
 THIN = 4.0
 """Pixels that a label keeps clear of around the middle of a line."""
 
@@ -91,7 +93,7 @@ def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str,
     figure = axes.figure
     axes.autoscale_view()
     figure.draw_without_rendering()
-    area, dot = axes.get_window_extent(), 8 * figure.dpi / 72
+    area, dot = axes.get_window_extent(), DOT * figure.dpi / 72
     pixels = [tuple(axes.transData.transform(point[:2])) for point in points]
     texts = [axes.annotate(label, (x, y), fontsize=SIZE, color=colour, parse_math=False) for x, y, label in points]
     extents = [text.get_window_extent() for text in texts]
