@@ -13,6 +13,7 @@ WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
 DRAWN ?= docs/results/figures
+EXAMPLE ?= docs/results/example
 
 .PHONY: demo test docs lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults figures tables retrain clean
 
@@ -95,7 +96,8 @@ defaults: $(VENV)/.ready
 	    $(BIN)/soar tune $(DEFAULTS)/mini-dreamon/$${pair%:*} --forwards 0.67 \
 	        --save-to-model src/soar_dlm/models/shipped/mini-dreamon || exit 1; done
 
-# The gallery: some 70 minutes on a core. Blanks of several lengths and the sweep of mini-code come from `make eval`.
+# The gallery and the example of a report: some 45 minutes on a core. Blanks of several lengths and the sweep of mini-code
+# come from `make eval`.
 figures: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'
 	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code,mini-sudoku -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate \
@@ -109,6 +111,8 @@ figures: $(VENV)/.ready
 	        -o $(DRAWN)/sweep/$$task || exit 1; done
 	$(BIN)/soar sweep -m mini-dreamon -t mini-infill --metric probability --thresholds 0.8,0.9,0.95,0.99 --beams 1,2,4 \
 	    -o $(DRAWN)/sweep/mini-infill --allow-code-execution
+	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code -s greedy,adaptive,soar,deliberate --limit 40 --traces \
+	    -o $(EXAMPLE) --allow-code-execution
 	$(BIN)/soar plot all $(DRAWN) docs/results/eval/sweep docs/results/eval/table3 -o docs/figures --format svg
 
 tables: $(VENV)/.ready

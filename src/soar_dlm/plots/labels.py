@@ -11,6 +11,8 @@ SIZE = 7.5
 """Of labels, in points."""
 DOT = 11.0
 """Points across a marker, with the corners of a diamond, that labels keep clear of."""
+WIDER = 1.06
+"""How much wider than on the screen's grid, by which it is measured, a text may be in an SVG."""
 THIN = 4.0
 """Pixels that a label keeps clear of around the middle of a line."""
 
@@ -99,7 +101,7 @@ def labelled(axes: Any, points: Sequence[tuple[float, float, str]], colour: str,
     extents = [text.get_window_extent() for text in texts]
     found = placed(
         pixels,
-        [(one.width, one.height) for one in extents],
+        [(WIDER * one.width, one.height) for one in extents],
         Box(area.x0, area.y0, area.width, area.height),
         [_square(at, dot) for at in pixels]
         + [_square(at, THIN) for line in lines for at in _along(*axes.transData.transform(line))],

@@ -114,14 +114,14 @@ def check_drawable() -> None:
 
 @contextmanager
 def sheet(height: float, caption: str, theme: Theme) -> Iterator[Figure]:
-    """A figure with its caption below; axes drawn in it keep clear of the caption."""
+    """A figure with its caption, if any, below; axes drawn in it keep clear of the caption."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(theme.settings):
         text = fill(caption, LINE)
-        below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72
+        below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72 if text else 0.0
         inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
         figure = Figure(figsize=(WIDTH, height + below), layout=ConstrainedLayoutEngine(rect=inside))
         figure.text(
