@@ -22,10 +22,11 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from tests.browser import opened_browser
+
 from benchmarks.pages import RESULTS, conditions, table, write
 from soar_dlm.evals.runs import Run, read_runs
 from soar_dlm.report import figures_of, report_page
-from tests.browser import opened_browser
 
 LARGE = Path("build/report")
 DECODE = "eval -m mini-llada -t mini-sudoku -s greedy,adaptive,pbs-parallel,soar,deliberate --limit 1000 --traces"
@@ -102,10 +103,10 @@ def main() -> None:
             "The size of a report",
             "Size and time to open",
             f"`python -m benchmarks.report_size`. {conditions()}\n\n{text}\n\n"
-            "Each report is one file with tables, figures and every step of every decoding. A browser opens it when the "
-            "first problem is drawn; the times are the median, the least and the most of "
-            f"{OPENINGS} openings in Chromium from a disk, each in a browser that had just started. The first report "
-            "is of a run made for this page; the second is of the results of [the gallery](../figures.md).",
+            "Each report is one file with tables, figures and every step of every decoding. It is open when the first "
+            f"problem is drawn. The times are the median, the least and the most of {OPENINGS} openings from a disk, "
+            "each in a Chromium that had just started. The first report is of a run made for this page; the second is "
+            "of the results of [the gallery](../figures.md).",
         )
     if any(one.size >= MOST for one in found):
         sys.exit(f"A report is not below {MOST / 1e6:.0f} MB.")
