@@ -20,7 +20,7 @@ SKIP = 0.5
 ROW, GAP = 0.36, 0.6
 """Inches of a line of cells, and the lines that stay empty between steps."""
 
-TOKEN, SMALL, LEAST = 7.0, 6.5, 5.5
+TOKEN, SMALL, LEAST = 7.0, 6.5, 5.0
 """Points of a token, of what is said of a candidate, and of a token that would not fit into its cell otherwise."""
 BEFORE, AFTER, FULL = 2.9, 1.6, 0.84
 """Room left and right of the cells, in cells; the share of a cell that its text may take up."""
