@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from soar_dlm.evals.runs import read_runs
@@ -78,10 +79,11 @@ def pareto(task: str) -> str:
 def threshold(task: str) -> str:
     rows = rows_of(f"threshold-{task}")
     greedy, *points = panel(rows, "sweep")
-    sure = [row["share"] for row in panel(rows, "tokens") if row["confidence"] <= 0.95]
+    tokens = panel(rows, "tokens")
+    unsure = np.interp(0.95, [row["confidence"] for row in tokens], [row["share"] for row in tokens])
     found = sorted((row for row in points if row["beam"] == 2), key=lambda row: row["threshold"])
     ends = (f"{row['accuracy']:.1%} at {row['speed_up']:.2f}" for row in (found[0], found[-1]))
-    return f"{1 - max(sure):.0%} | {greedy['accuracy']:.1%} | {' | '.join(ends)}"
+    return f"{1 - unsure:.0%} | {greedy['accuracy']:.1%} | {' | '.join(ends)}"
 
 
 def beam(task: str) -> str:
@@ -92,12 +94,12 @@ def beam(task: str) -> str:
 
 
 def order(task: str) -> str:
-    rows = rows_of(f"order-{task}")
-    rates = [row["accuracy"] for row in rows]
-    return (
-        f"{related([row['confidence'] for row in rows], rates):+.2f} | "
-        f"{related([-row['ar_ness'] for row in rows], rates):+.2f}"
-    )
+    told = []
+    for name, sign in (("confidence", 1), ("ar_ness", -1)):
+        for left_out in ("", "Deliberate"):
+            rows = [row for row in rows_of(f"order-{task}") if row["method"] != left_out]
+            told.append(f"{related([sign * row[name] for row in rows], [row['accuracy'] for row in rows]):+.2f}")
+    return " | ".join(told)
 
 
 def modes(task: str) -> str:
