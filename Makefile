@@ -96,7 +96,7 @@ defaults: $(VENV)/.ready
 	    $(BIN)/soar tune $(DEFAULTS)/mini-dreamon/$${pair%:*} --forwards 0.67 \
 	        --save-to-model src/soar_dlm/models/shipped/mini-dreamon || exit 1; done
 
-# The gallery and the example of a report: some 45 minutes on a core. Blanks of several lengths and the sweep of mini-code
+# The gallery and the example of a report: about an hour on a core. Blanks of several lengths and the sweep of mini-code
 # come from `make eval`.
 figures: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'

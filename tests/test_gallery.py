@@ -1,4 +1,7 @@
-"""The gallery: its figures are what the committed results give, and what it says of them is what they show."""
+"""The gallery: its figures are what the committed results give, and its tables are those of the figures.
+
+``python -m tests.test_gallery`` prints the lines of the tables, for docs/figures.md.
+"""
 
 from __future__ import annotations
 
@@ -131,3 +134,7 @@ def test_the_tables_of_the_gallery_are_those_of_its_figures() -> None:
     lines = (DOCS / "figures.md").read_text(encoding="utf-8").splitlines()
     told = [line for line in lines if line.startswith(("| mini-", "| Greedy |", "| SOAR |"))]
     assert told == list(facts())
+
+
+if __name__ == "__main__":
+    print("\n".join(facts()))
