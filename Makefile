@@ -13,6 +13,7 @@ WORKERS ?= 2
 RESULTS ?= docs/results/eval
 DEFAULTS ?= docs/results/defaults/results
 DRAWN ?= docs/results/figures
+EXAMPLE ?= docs/results/example
 
 .PHONY: demo test docs lint types contracts tests test-kernels format overhead fuzz table1 table3 arena eval defaults figures tables retrain clean
 
@@ -95,20 +96,23 @@ defaults: $(VENV)/.ready
 	    $(BIN)/soar tune $(DEFAULTS)/mini-dreamon/$${pair%:*} --forwards 0.67 \
 	        --save-to-model src/soar_dlm/models/shipped/mini-dreamon || exit 1; done
 
-# The gallery: some 70 minutes on a core. Blanks of several lengths and the sweep of mini-code come from `make eval`.
+# The gallery and the example of a report: about an hour on a core. Blanks of several lengths and the sweep of mini-code
+# come from `make eval`.
 figures: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'
 	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code,mini-sudoku -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate \
 	    --preset docs/figures/Parallel.toml \
-	    --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	    --limit 300 --traces -o $(DRAWN)/eval --allow-code-execution
 	$(BIN)/soar eval -m mini-dreamon -t mini-infill -s greedy,adaptive,pbs,pbs-parallel,soar,deliberate -n 16 \
 	    --preset docs/figures/Parallel.toml \
-	    --metric probability --limit 500 --traces -o $(DRAWN)/eval --allow-code-execution
+	    --metric probability --limit 300 --traces -o $(DRAWN)/eval --allow-code-execution
 	for task in mini-gsm mini-sudoku; do \
 	    $(BIN)/soar sweep -m mini-llada -t $$task --thresholds 0.9,0.95,0.99,0.999 --beams 1,2,4 \
 	        -o $(DRAWN)/sweep/$$task || exit 1; done
 	$(BIN)/soar sweep -m mini-dreamon -t mini-infill --metric probability --thresholds 0.8,0.9,0.95,0.99 --beams 1,2,4 \
 	    -o $(DRAWN)/sweep/mini-infill --allow-code-execution
+	$(BIN)/soar eval -m mini-llada -t mini-gsm,mini-code -s greedy,adaptive,soar,deliberate --limit 40 --traces \
+	    -o $(EXAMPLE) --allow-code-execution
 	$(BIN)/soar plot all $(DRAWN) docs/results/eval/sweep docs/results/eval/table3 -o docs/figures --format svg
 
 tables: $(VENV)/.ready

@@ -25,6 +25,8 @@ for package in ("material", "mkdocstrings_handlers.python"):
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/soar-dlm/soar-dlm"
+PAGES = ("tasks.md", "index.md", "results/example.html")
+"""What the site of the tests of links has."""
 
 
 class Parts(HTMLParser):
@@ -109,6 +111,16 @@ def test_what_the_site_lacks_is_linked_in_the_repository(site: Path, pages: dict
     assert "arena.html" in pages[site / "index.html"].links
 
 
+def test_the_site_has_an_example_of_a_report(site: Path, pages: dict[Path, Parts]) -> None:
+    report = (site / "results" / "example.html").read_text(encoding="utf-8")
+    assert "4 methods on 80 problems of mini-code, mini-gsm." in report
+    assert "id='figure-pareto-mini-gsm'" in report
+    for page in ("evaluation.html", "figures.html"):
+        assert "results/example.html" in pages[site / page].links
+    assert f"{REPOSITORY}/tree/main/docs/results/figures" in pages[site / "figures.html"].links
+    assert "figures/pareto-mini-gsm.csv" in pages[site / "figures.html"].links
+
+
 def test_the_search_knows_guides_docstrings_and_changes(site: Path) -> None:
     text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("var __index = "))
@@ -154,6 +166,7 @@ def hook() -> ModuleType:
         ("![a](../../../README.md)", "![a](../../index.md)"),
         ("[a](../../../LICENSE)", f"[a]({REPOSITORY}/blob/main/LICENSE)"),
         ("[a](../../../src)", f"[a]({REPOSITORY}/tree/main/src)"),
+        ("[a](../example)", "[a](../example.html)"),
         ('<source srcset="../../../LICENSE">', f'<source srcset="{REPOSITORY}/blob/main/LICENSE">'),
         ("[a](nowhere.md)", "[a](nowhere.md)"),
         ("[a](https://example.org) [b](#here)", "[a](https://example.org) [b](#here)"),
@@ -162,7 +175,7 @@ def hook() -> ModuleType:
     ],
 )
 def test_links_are_followed_from_where_a_file_is_in_the_repository(written: str, read: str) -> None:
-    known = {name: SimpleNamespace(inclusion=SimpleNamespace(is_excluded=bool)) for name in ("tasks.md", "index.md")}
+    known = {name: SimpleNamespace(inclusion=SimpleNamespace(is_excluded=bool)) for name in PAGES}
     page: Any = SimpleNamespace(file=SimpleNamespace(src_uri="results/eval/README.md"), meta={})
     config = SimpleNamespace(extra={"repository": REPOSITORY})
     files = SimpleNamespace(get_file_from_path=known.get)

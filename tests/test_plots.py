@@ -20,7 +20,8 @@ from soar_dlm.evals.runs import Run, read_runs
 from soar_dlm.plots import FIGURES
 from soar_dlm.plots.catalogue import MAKERS, pictures
 from soar_dlm.plots.figure import Picture, panel, read_csv
-from soar_dlm.plots.labels import Box, labelled, placed
+from soar_dlm.plots.labels import Box, Points, labelled, named, placed
+from soar_dlm.plots.method import CUT, LEAST, TOKEN, fitted
 from soar_dlm.plots.runs import NothingToDraw, traces_of
 from soar_dlm.plots.style import Theme, adaptive
 from soar_dlm.plots.sweep import sweep_picture
@@ -114,6 +115,8 @@ def test_an_svg_turns_dark_with_its_reader() -> None:
     assert "fill: #1f2328; fill: var(--ink)" in made
     assert "stroke: #123456;" not in made
     assert "prefers-color-scheme: dark" in made
+    hatch = '<svg><rect fill="#00845f"/></svg>'
+    assert '<rect fill="#00845f" style="fill: var(--green)"/>' in adaptive(hatch)
 
 
 def test_confidence_bins_hold_every_problem_once(compared: Run, drawn: dict[str, Picture]) -> None:
@@ -286,9 +289,38 @@ def test_labels_overlap_neither_each_other_nor_dots(anchors: list[tuple[float, f
     assert all(box.within(area) for box in boxes)
     assert not any(one.overlaps(dot) for one in boxes for dot in dots)
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    for number, box in enumerate(found):
+        others = anchors[:number] + anchors[number + 1 :]
+        assert box is None or all(box.distance(anchors[number]) < box.distance(other) for other in others)
 
 
 def test_a_label_in_the_open_is_beside_its_dot() -> None:
     (box,) = placed([(150.0, 100.0)], [(60.0, 10.0)], Box(0, 0, 300, 200))
     assert box == Box(120.0, 105.0, 60.0, 10.0)
     assert placed([(150.0, 100.0)], [(400.0, 10.0)], Box(0, 0, 300, 200)) == [None]
+
+
+@pytest.mark.parametrize(("apart", "legends"), [(0.5, 0), (0.001, 1)])
+def test_points_too_close_for_labels_are_named_by_a_legend(apart: float, legends: int) -> None:
+    """Labels of crowded points stood beside each other's."""
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = [(0.2 + apart * place, 0.5, name) for place, name in enumerate(("Parallel", "Adaptive Parallel"))]
+    for x, y, name in points:
+        axes.plot([x], [y], "o", label=name)
+    named(figure, [Points(axes, points)], "black")
+    assert len(figure.legends) == legends
+    assert len(axes.texts) == (0 if legends else 2)
+
+
+def test_a_token_fits_into_its_cell_or_is_cut_short() -> None:
+    """A word of six letters touched both edges of its cell."""
+    assert fitted("y", 20) == ("y", TOKEN)
+    word, size = fitted("number", 20)
+    assert (word, LEAST <= size < TOKEN) == ("number", True)
+    word, size = fitted("characteristically", 20)
+    assert word.endswith(CUT)
+    assert "characteristically".startswith(word.rstrip(CUT))
+    assert LEAST <= size <= TOKEN
+    assert fitted("", 20) == ("", TOKEN)

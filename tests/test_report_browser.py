@@ -15,7 +15,7 @@ import soar_dlm as soar
 from soar_dlm.engine.scene import Scene
 from soar_dlm.evals.runs import Run
 from soar_dlm.playback import Playback
-from soar_dlm.report import report_page
+from soar_dlm.report import Drawing, report_page
 from soar_dlm.results import Event
 from soar_dlm.search.question import Place
 from tests.browser import CHROMIUM, opened_browser
@@ -384,6 +384,19 @@ def test_the_page_fits_its_window_and_the_readers_colours(browser: Any, small: P
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)")
     assert (sum(paper) / 3 > 127) == (scheme == "light")
+    reader.close()
+
+
+def test_a_figure_stays_legible_on_a_phone(browser: Any, random_llada: soar.LM, tmp_path: Path) -> None:
+    """Scaled down to a phone's width, its letters could not be read; it is moved sideways instead."""
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="518" height="200"><text y="20">label</text></svg>'
+    path = tmp_path / "report.html"
+    path.write_text(report_page([small_run(random_llada)], [Drawing("figure", "A figure.", svg)]), encoding="utf-8")
+    reader = Reader(browser, path, viewport={"width": 390, "height": 800})
+    page = reader.open()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator(".picture svg").evaluate("one => one.clientWidth") >= 518
+    assert page.locator(".picture").evaluate("one => getComputedStyle(one).overflowX") == "auto"
     reader.close()
 
 

@@ -2,7 +2,8 @@
 
 1. :data:`PAGES` are made from files outside docs/. The first has no other page in its section, so it lists none.
 2. A link is followed from where its file is in the repository. If the site has what it leads to, it leads there;
-   otherwise to the repository on the web. A link that leads nowhere stays as it is, and the strict build refuses it.
+   otherwise to the repository on the web. For a folder, ``name``, the site may have a page made from it,
+   ``name.html``. A link that leads nowhere stays as it is, and the strict build refuses it.
 3. A short cell of a table stays on one line, so that figures and their intervals are not torn apart.
 4. A site without an address has no use for a sitemap, nor for the page that a server shows for a wrong one.
 """
@@ -47,9 +48,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return found[0]
         target = normpath(join(folder, found["path"]))
         name = pages.get(target, target.removeprefix("docs/"))
-        file = files.get_file_from_path(name)
-        if file is not None and not file.inclusion.is_excluded():
-            return relpath(name, dirname(own) or ".")
+        for place in (name, f"{name}.html"):
+            file = files.get_file_from_path(place)
+            if file is not None and not file.inclusion.is_excluded():
+                return relpath(place, dirname(own) or ".")
         if (ROOT / target).exists():
             kind = "tree" if (ROOT / target).is_dir() else "blob"
             return f"{config.extra['repository']}/{kind}/main/{target}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,10 +11,6 @@ from rich.console import Console
 from soar_dlm import files
 from soar_dlm.cli.loading import import_library, status
 from soar_dlm.errors import SettingsError
-
-if TYPE_CHECKING:
-    from soar_dlm.evals.runs import Run
-    from soar_dlm.report import Drawing
 
 
 def report(
@@ -31,11 +27,11 @@ def report(
     import_library()
     from soar_dlm.evals.runs import read_runs
     from soar_dlm.plots.style import drawable
-    from soar_dlm.report import report_page
+    from soar_dlm.report import figures_of, report_page
 
     with status("Reading the results ..."):
         runs = read_runs(results)
-        page = report_page(runs, _figures(runs))
+        page = report_page(runs, figures_of(runs))
     files.write_text(output, page)
     console = Console(stderr=True, highlight=False)
     without = [run.name for run in runs if not run.traced]
@@ -48,21 +44,3 @@ def report(
     if not drawable():
         console.print("The page has no figures: pip install 'soar-dlm[plots]' adds them.", markup=False)
     console.print(f"The report is in {output} ({len(page) / 1e6:.1f} MB). Open it in a browser.", markup=False)
-
-
-def _figures(runs: list[Run]) -> list[Drawing]:
-    """Every figure that the results have the data for; none without the package that draws them."""
-    from soar_dlm.plots import FIGURES
-    from soar_dlm.plots.catalogue import pictures
-    from soar_dlm.plots.figure import Picture
-    from soar_dlm.plots.runs import NothingToDraw
-    from soar_dlm.plots.style import drawable
-    from soar_dlm.report import Drawing
-
-    if not drawable():
-        return []
-    try:
-        found = pictures(FIGURES, runs)
-    except NothingToDraw:
-        return []
-    return [Drawing(name, one.caption, one.inline()) for name, one in found.items() if isinstance(one, Picture)]

@@ -88,6 +88,10 @@ def mode_shares(traces: Iterable[Trace], bins: int = 20, mark: str | None = None
     Only tokens before the ``mark`` count, as in the paper. The steps that committed any of them are numbered 1 to S;
     the progress of a token is the number of its step over S. A bin has what is above its lower end, up to its upper
     end. A token that was not the likeliest, as in a branch, counts as search.
+
+    The paper divides by an "effective decoding length" and does not say whether that counts steps or tokens. Here it
+    counts steps: a decoding that commits several tokens at a time takes fewer steps than tokens, so divided by tokens
+    it would end long before 100%, and the last bins would hold only the decodings that searched most.
     """
     checks.whole_number("bins", bins, 1)
     search, parallel = [0] * bins, [0] * bins

@@ -10,7 +10,7 @@ from soar_dlm.evals.runs import Run
 from soar_dlm.playback import Cell, Playback
 from soar_dlm.plots.figure import Picture, Row, panel
 from soar_dlm.plots.runs import NothingToDraw, about, first_of, traces_of
-from soar_dlm.plots.style import Theme
+from soar_dlm.plots.style import EDGE, WIDTH, Theme
 from soar_dlm.search.question import Place
 
 STEPS, SHOWN = 4, 14
@@ -20,8 +20,11 @@ SKIP = 0.5
 ROW, GAP = 0.36, 0.6
 """Inches of a line of cells, and the lines that stay empty between steps."""
 
-TOKEN, SMALL, LONGEST = 7, 6.5, 8
-"""Points of a token and of what is said of a candidate; most characters in a cell."""
+TOKEN, SMALL, LEAST = 7.0, 6.5, 5.0
+"""Points of a token, of what is said of a candidate, and of a token that would not fit into its cell otherwise."""
+BEFORE, AFTER, FULL = 2.9, 1.6, 0.84
+"""Room left and right of the cells, in cells; the share of a cell that its text may take up."""
+CUT = "\u2026"
 
 TINT = {"sky": 0.6, "green": 0.5}
 """How strong the colours are, so that text on them can be read."""
@@ -129,8 +132,9 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
         before = steps.index(step)
         return -float(sum(widths[:before]) + GAP * before + lane)
 
+    room = FULL * WIDTH * (1 - 2 * EDGE) * 72 / (right + BEFORE + AFTER)
     for row in cells:
-        _draw_cell(axes, row, left[row["position"]], middle(row["step"], row["lane"]), theme)
+        _draw_cell(axes, row, left[row["position"]], middle(row["step"], row["lane"]), room, theme)
     for row in candidates:
         y = middle(row["step"], row["lane"])
         what = f"step {row['step']}, {row['mode']}\nrank {row['rank']:.3f}"
@@ -140,7 +144,7 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
                 axes.text(x - SKIP / 2, y, "\u22ef", ha="center", va="center", fontsize=TOKEN, color=theme["faint"])
         if row["step"] > steps[0]:
             _draw_arrow(axes, right + 0.15, middle(row["step"] - 1, row["origin"]), y, row, theme)
-    axes.set(xlim=(-2.9, right + 1.6), ylim=(middle(steps[-1], widths[-1] - 1) - 0.5, 0.5))
+    axes.set(xlim=(-BEFORE, right + AFTER), ylim=(middle(steps[-1], widths[-1] - 1) - 0.5, 0.5))
 
 
 def _left_edges(positions: Sequence[int]) -> dict[int, float]:
@@ -151,14 +155,26 @@ def _left_edges(positions: Sequence[int]) -> dict[int, float]:
     return found
 
 
-def _draw_cell(axes: Any, row: Row, x: float, y: float, theme: Theme) -> None:
+def fitted(text: str, room: float) -> tuple[str, float]:
+    """A text and its size in points such that it is no wider than the room; what is too long even so is cut short."""
+    from matplotlib.textpath import TextPath
+
+    def width(shown: str) -> float:
+        return float(TextPath((0, 0), shown, size=1, usetex=False).get_extents().width) if shown.strip() else 0.0
+
+    shown = text
+    while len(shown) > 1 and LEAST * width(shown) > room:
+        shown = f"{shown.rstrip(CUT)[:-1]}{CUT}"
+    return shown, min(TOKEN, room / width(shown)) if width(shown) else TOKEN
+
+
+def _draw_cell(axes: Any, row: Row, x: float, y: float, room: float, theme: Theme) -> None:
     from matplotlib.patches import Rectangle
 
     corner, paper = (x + 0.03, y - 0.36), PAPERS.get(row["mode"], "paper")
     axes.add_patch(Rectangle(corner, 0.94, 0.72, facecolor=theme[paper], linewidth=0, alpha=TINT.get(paper, 1.0)))
     axes.add_patch(Rectangle(corner, 0.94, 0.72, facecolor="none", edgecolor=theme["faint"], linewidth=0.5))
-    text = "" if row["token"] is None else str(row["token"])[:LONGEST]
-    size = TOKEN - 0.4 * max(len(text) - 5, 0)
+    text, size = fitted("" if row["token"] is None else str(row["token"]), room)
     axes.text(x + 0.5, y, text, ha="center", va="center_baseline", fontsize=size, parse_math=False)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from soar_dlm.evals.measures import average_confidence, global_ar_ness
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row
-from soar_dlm.plots.labels import labelled
+from soar_dlm.plots.labels import Points, named
 from soar_dlm.plots.parts import related
 from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, traces_of
 from soar_dlm.plots.style import Theme
@@ -56,11 +56,15 @@ def _with_accuracy(rows: Sequence[Row], name: str, sign: int) -> float:
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
+    plots = []
     for axes, name, sign in ((left, "confidence", 1), (right, "ar_ness", -1)):
         points = [(number, sign * row[name], row) for number, row in enumerate(rows) if row[name] is not None]
         for number, x, row in points:
-            axes.plot([x], [100 * row["accuracy"]], linestyle="none", markersize=7, **theme.series(number))
-        labelled(axes, [(x, 100 * row["accuracy"], row["method"]) for _, x, row in points], theme["ink"])
+            look = {"linestyle": "none", "markersize": 7, **theme.series(number)}
+            axes.plot([x], [100 * row["accuracy"]], label=row["method"], **look)
+        plots.append(Points(axes, [(x, 100 * row["accuracy"], row["method"]) for _, x, row in points]))
         axes.locator_params(axis="x", nbins=5)
+        axes.margins(0.09)
     left.set(xlabel="average confidence", ylabel="accuracy, %")
     right.set(xlabel=f"negative Global AR-ness@{FIRST}")
+    named(figure, plots, theme["ink"])

@@ -9,7 +9,7 @@ from soar_dlm.evals.aup import accuracy_under_parallelism
 from soar_dlm.evals.manifest import GREEDY
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
-from soar_dlm.plots.labels import Line, labelled
+from soar_dlm.plots.labels import Line, Points, named
 from soar_dlm.plots.parts import measured
 from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, strategy_of
 from soar_dlm.plots.style import Theme
@@ -76,6 +76,7 @@ def _areas(run: Run) -> Iterator[Row]:
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
     series, panels = _series(rows), figure.subplots(1, 2, sharey=True)
+    plots: list[Points] = []
     swept = any(len(own) > 1 for own in series.values())
     panels[0].set(xlabel="speed-up against greedy", ylabel="accuracy, %")
     panels[1].set(xlabel="tokens per forward")
@@ -86,7 +87,8 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
             low, high = ([100 * row[end] for row in own] for end in ("accuracy_low", "accuracy_high"))
             look = theme.series(number)
             axes.vlines(places, low, high, linewidth=0.8, alpha=0.35, color=look["color"])
-            axes.plot(places, rates, linewidth=1, markersize=4.5 if swept else 7, label=label, **look)
+            shape = {"linewidth": 1, "markersize": 4.5} if swept else {"linestyle": "none", "markersize": 7}
+            axes.plot(places, rates, label=label, **shape, **look)
         axes.margins(0.14)
         if axes is panels[0]:
             for *ends, line in _arrows(series):
@@ -96,8 +98,10 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
                 axes.annotate("", end, start, arrowprops={**look, "shrinkA": 6, "shrinkB": 6})
         if not swept:
             points = [(own[0][name], 100 * own[0]["accuracy"], label) for label, own in series.items()]
-            labelled(axes, points, theme["ink"], lines=lines)
-    if swept:
+            plots.append(Points(axes, points, lines))
+    if not swept:
+        named(figure, plots, theme["ink"])
+    else:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
 
 

@@ -114,14 +114,14 @@ def check_drawable() -> None:
 
 @contextmanager
 def sheet(height: float, caption: str, theme: Theme) -> Iterator[Figure]:
-    """A figure with its caption below; axes drawn in it keep clear of the caption."""
+    """A figure with its caption, if any, below; axes drawn in it keep clear of the caption."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(theme.settings):
         text = fill(caption, LINE)
-        below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72
+        below = ((text.count("\n") + 1) * _CAPTION * 1.35 + 8) / 72 if text else 0.0
         inside = (EDGE, below / (height + below), 1 - 2 * EDGE, height / (height + below) - EDGE)
         figure = Figure(figsize=(WIDTH, height + below), layout=ConstrainedLayoutEngine(rect=inside))
         figure.text(
@@ -162,7 +162,13 @@ def adaptive(svg: str) -> str:
         name = names.get(found["colour"].lower())
         return found[0] if name is None else f"{found[0]}; {found['what']}: var(--{name})"
 
+    def hatched(found: re.Match[str]) -> str:
+        """The paper of a hatch has its colour in an attribute, and no style."""
+        name = names.get(found["colour"].lower())
+        return found[0] if name is None else f'{found[0]} style="fill: var(--{name})"'
+
     coloured = re.sub(r"(?P<what>fill|stroke): (?P<colour>#[0-9a-fA-F]{6})", replaced, svg)
+    coloured = re.sub(r'fill="(?P<colour>#[0-9a-fA-F]{6})"', hatched, coloured)
     light, dark = ("".join(f"--{name}:{pair[place]};" for name, pair in _COLOURS.items()) for place in (0, 1))
     rules = f"<style>svg{{{light}}}@media (prefers-color-scheme: dark){{svg{{{dark}}}}}</style>"
     return re.sub(r"(<svg\b[^>]*>)", rf"\1{rules}", coloured, count=1)

@@ -21,6 +21,8 @@ SIGNS = {THRESHOLD: "tau", BEAM: "K"}
 WORDS = {THRESHOLD: "the threshold", BEAM: "the beam size K"}
 POINTS = 101
 """Of the cumulative distribution."""
+SHIFT = 0.07
+"""How far apart the intervals of two lines are, so that they can be told apart; the values are 1 apart."""
 
 
 def threshold_picture(runs: Sequence[Run]) -> Picture:
@@ -135,10 +137,12 @@ def _draw_over(setting: str, figure: Any, panels: Any, rows: Sequence[Row], them
     greedy = next((row for row in panel(rows, "sweep") if row["threshold"] is None), None)
     values = sorted({row[setting] for row in points})
     left, right = panels
-    for number, value in enumerate(sorted({row[apart] for row in points})):
+    lines = sorted({row[apart] for row in points})
+    for number, value in enumerate(lines):
         own = sorted((row for row in points if row[apart] == value), key=lambda row: row[setting])
         places = [values.index(row[setting]) for row in own]
-        bars(left, places, own, **theme.series(number))
+        aside = SHIFT * (number - (len(lines) - 1) / 2)
+        bars(left, [place + aside for place in places], own, **theme.series(number))
         right.plot(
             places, [row["speed_up"] for row in own], label=f"{SIGNS[apart]} = {value:g}", **theme.series(number)
         )
