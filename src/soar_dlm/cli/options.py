@@ -106,6 +106,8 @@ METHOD = group(
 
 GENERATE = group_of(GenerateOptions, _DECODING)
 INFILL = group_of(InfillOptions, _DECODING)
+MEASURED = {name: GENERATE[name] for name in ("block_length", "cache", "refresh_every", "suffix_window")}
+"""What commands that measure let a user change of how everything is decoded."""
 CHAT = group_of(GenerateOptions, _DECODING, without=("chat", "length", "truncate_prompt", "add_special_tokens"))
 
 InputFile = Annotated[
