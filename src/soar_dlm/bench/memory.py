@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from pathlib import Path
 
 import torch
@@ -22,6 +24,7 @@ class Peak:
             torch.cuda.reset_peak_memory_stats(self._cuda)
             self._before: int | None = torch.cuda.memory_allocated(self._cuda)
         else:
+            _give_back()
             self._before = _in_use("VmRSS") if device.type == "cpu" and _reset() else None
 
     def bytes(self) -> int | None:
@@ -29,6 +32,13 @@ class Peak:
             return None
         peak = _in_use("VmHWM") if self._cuda is None else torch.cuda.max_memory_allocated(self._cuda)
         return None if peak is None else max(0, peak - self._before)
+
+
+def _give_back() -> None:
+    """Return what earlier work has freed to the system, where the C library can: else it would hide what is taken."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def _reset() -> bool:

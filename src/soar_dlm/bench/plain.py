@@ -125,8 +125,8 @@ def check_dual(model: Any) -> None:
     """Refuse a model that cannot run some of its columns over the keys and values of others."""
     if getattr(model, "column_bytes", None) is None:
         raise SettingsError(
-            "This model cannot keep keys and values of some columns, so there is no plain loop with a dual cache for it; "
-            "leave dual out of --caches."
+            "This model cannot keep keys and values of some columns, so there is no plain loop with a dual cache for "
+            "it; leave dual out of --caches."
         )
 
 
@@ -135,10 +135,12 @@ class _KeptLayer(CacheLayerMixin):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
         self.columns = slice(0)
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        if self.keys is None:
+        if self.keys is None or self.values is None:
             self.keys, self.values = key_states, value_states
         else:
             self.keys[:, :, self.columns] = key_states

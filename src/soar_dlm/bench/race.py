@@ -163,8 +163,8 @@ def _texts(written: Sequence[Written]) -> list[tuple[int, ...]]:
 
 def _void(name: str, twin: str) -> SettingsError:
     return SettingsError(
-        f"{name} and {twin} should write the same tokens but do not: the comparison is void. Load the model in float32, "
-        "or leave out --baseline."
+        f"{name} and {twin} should write the same tokens but do not: the comparison is void. Load the model in "
+        "float32, or leave out --baseline."
     )
 
 

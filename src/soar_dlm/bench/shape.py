@@ -41,7 +41,8 @@ class Shape:
         checks.whole_number("vocab", self.vocab, 2 * SPECIAL)
         if self.hidden % self.heads or self.hidden // self.heads % 2:
             raise SettingsError(
-                f"A shape with hidden={self.hidden} cannot have heads={self.heads}: each head takes an equal, even share."
+                f"A shape with hidden={self.hidden} cannot have heads={self.heads}: each head takes an equal, even "
+                "share."
             )
 
     @classmethod
