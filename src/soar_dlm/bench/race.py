@@ -61,7 +61,7 @@ class Measured:
 
     @property
     def tokens_per_second(self) -> float:
-        return self.tokens / self.median
+        return median(self.tokens / seconds for seconds in self.seconds)
 
     @property
     def tokens_per_forward(self) -> float:

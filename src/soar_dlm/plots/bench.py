@@ -12,11 +12,11 @@ from soar_dlm.errors import SettingsError
 from soar_dlm.plots.figure import Picture, Row
 from soar_dlm.plots.style import HEIGHT, Theme
 
-WORDS = {
-    "prompt": "the length of the prompt",
-    "canvas": "the length of the canvas",
-    "requests": "the number of requests decoded together",
-    "beam": "the beam size K",
+AXES = {
+    "prompt": "length of the prompt",
+    "canvas": "length of the canvas",
+    "requests": "requests decoded together",
+    "beam": "beam size K",
 }
 """What can be varied, in words."""
 
@@ -29,7 +29,7 @@ def bench_picture(report: Report) -> Picture:
         )
     rounds = len(report.lanes[0].seconds)
     caption = (
-        f"Tokens per second over {WORDS[report.over]}, and the speed-up against {report.against} in the same round: "
+        f"Tokens per second over the {AXES[report.over]}, and the speed-up against {report.against} in the same round: "
         f"medians of {rounds} rounds, with the least and the greatest. {report.settings['model']}: "
         f"{report.about.partition(', ')[2]}. {report.machine}."
     )
@@ -37,12 +37,11 @@ def bench_picture(report: Report) -> Picture:
 
 
 def _row(report: Report, one: Measured) -> Row:
-    rates = [one.tokens / seconds for seconds in one.seconds]
     return {
         "panel": report.over,
         "method": one.name,
         "value": one.lane.value,
-        **_ends("tokens_per_second", rates),
+        **_ends("tokens_per_second", [one.tokens / seconds for seconds in one.seconds]),
         **_ends("speed_up", report.speed_ups(one)),
         "tokens_per_forward": one.tokens_per_forward,
         "forwards": one.forwards,
@@ -68,6 +67,6 @@ def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
             look = theme.series(number)
             axes.errorbar(places, middles, yerr=[below, above], capsize=2.5, elinewidth=1, label=method, **look)
         axes.set_xticks(range(len(values)), [str(value) for value in values])
-        axes.set(xlabel=rows[0]["panel"], ylabel=name.replace("_", " ").replace("speed up", "speed-up"))
+        axes.set(xlabel=AXES[rows[0]["panel"]], ylabel=name.replace("_", " ").replace("speed up", "speed-up"))
         axes.set_ylim(bottom=0)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
