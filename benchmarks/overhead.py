@@ -17,7 +17,6 @@ of the engine's greedy steps. Steps alternate; both must write the same tokens.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,14 +25,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LlamaForCausalLM
 
+from soar_dlm.bench.shape import Shape, random_model
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
-from soar_dlm.models.families import LLADA
+from soar_dlm.evals.provenance import machine_line
 from soar_dlm.models.masked_lm import ModelFacts, Rows
 from soar_dlm.models.running import TransformersLM
-from soar_dlm.models.stock import stock_config
 from soar_dlm.options import Options
 from soar_dlm.search.adaptive_parallel import AdaptiveParallel
 from soar_dlm.search.greedy import Greedy
@@ -41,26 +39,8 @@ from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.soar import Soar
 from soar_dlm.search.strategy import Strategy
 
-VOCABULARY, MASK, PROMPT = 126464, 126336, 128
-
-
-def make_model(seed: int) -> TransformersLM:
-    """LLaDA's shape at hidden 512 with 8 layers; weights large enough that confidences spread over (0, 1)."""
-    torch.manual_seed(seed)
-    raw = {
-        "d_model": 512,
-        "n_layers": 8,
-        "n_heads": 8,
-        "mlp_hidden_size": 1536,
-        "embedding_size": VOCABULARY,
-        "max_sequence_length": 4096,
-        "rope_theta": 500000.0,
-    }
-    model = LlamaForCausalLM(stock_config(LLADA, raw)).float()
-    with torch.no_grad():
-        model.lm_head.weight.normal_(0.0, 0.27)
-    facts = ModelFacts(VOCABULARY, MASK, pad_id=0, filler_id=0, context=4096, thresholds=LLADA.thresholds)
-    return TransformersLM(model, facts)
+SHAPE, PROMPT = Shape(), 128
+VOCABULARY, MASK = SHAPE.vocab, SHAPE.mask_id
 
 
 @dataclass
@@ -172,15 +152,6 @@ def speed_up(model: TransformersLM, canvas: int, block: int | None, repeats: int
     return best_of(plain) / best_of(ours)
 
 
-def machine() -> str:
-    try:
-        with open("/proc/cpuinfo") as cpus:
-            name = next(line.split(":", 1)[1].strip() for line in cpus if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    return f"{name}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}, Python {platform.python_version()}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--canvas", type=int, default=128)
@@ -188,10 +159,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reuse", action="store_true", help="the bare forward keeps its memory for logits, too")
     settings = parser.parse_args()
-    model = make_model(settings.seed)
+    model = random_model(SHAPE, settings.seed, "cpu")
     kept = torch.zeros(4 * settings.canvas, VOCABULARY) if settings.reuse else None
     overhead(model, Greedy(), 2, 1, kept)  # warm up
-    print(f"{machine()}; prompt {PROMPT}, canvas {settings.canvas}, float32\n")
+    print(f"{machine_line()}; prompt {PROMPT}, canvas {settings.canvas}, float32\n")
     print("| strategy | K | steps | forwards | engine / bare forward |\n|---|---|---|---|---|")
     strategies = {
         "Greedy": Greedy(),

@@ -190,6 +190,9 @@ def test_code_runs_only_when_it_is_allowed(tmp_path: Path) -> None:
         (["-t", "mini-sums", "--beam", "0"], SettingsError, "beam"),
         (["-t", "mini-sums", "--metric", "magrin"], UnknownName, "margin"),
         (["-t", "mini-sums", "--protocol", "papre"], UnknownName, "paper"),
+        (["-t", "mini-sums", "--block-length", "0"], SettingsError, "block_length must be a whole number"),
+        (["-t", "mini-sums", "--cache", "daul"], UnknownName, "dual"),
+        (["-t", "mini-sums", "--refresh-every", "2"], SettingsError, "refresh_every needs a cache"),
         (["-t", "mini-sums", "--chunk", "0"], SettingsError, "chunk must be a whole number of at least 1"),
         (["-t", "mini-sums", "--limit", "0"], SettingsError, "limit must be a whole number of at least 1"),
         (["-t", "gsm8k", "--data-dir", "nowhere"], InputFileError, "nowhere"),
@@ -251,3 +254,27 @@ def test_a_preset_may_be_measured_beside_strategies(tmp_path: Path) -> None:
     write_preset(tmp_path / "quick.toml", Preset("greedy", {"tokens_per_step": 4}))
     soar("eval", *QUICK, "-s", "greedy", "--preset", tmp_path / "quick.toml", "-n", "8", "-o", tmp_path / "out")
     assert "| quick |" in soar("table", tmp_path / "out", "--format", "markdown").stdout
+
+
+BLOCKS = ("--block-length", "4", "--cache", "dual", "--refresh-every", "3", "--suffix-window", "2")
+
+
+def test_blocks_and_caches_are_part_of_the_settings(tmp_path: Path) -> None:
+    command = ["eval", *QUICK, "-s", "greedy", "-n", "8", "-o", str(tmp_path)]
+    soar(*command, *BLOCKS)
+    methods = json.loads((tmp_path / "mini-sums" / "manifest.json").read_text())["settings"]["methods"]
+    own = {"block_length": 4, "cache": "dual", "refresh_every": 3, "suffix_window": 2}
+    assert methods["Greedy at 8"]["options"].items() >= own.items()
+    with pytest.raises(SettingsError, match="results of other settings"):
+        soar(*command)
+    told = soar("table", tmp_path, "--format", "markdown").stdout
+    assert "mini-sums 8, blocks of 4, dual cache, refreshed every 3 steps, suffix window 2" in told
+
+
+def test_a_sweep_tells_its_blocks_and_the_area_under_each_curve(tmp_path: Path) -> None:
+    sweep = ["sweep", *QUICK, "--thresholds", "0.2,0.5", "--beams", "1,2", "-n", "8", "-o", str(tmp_path / "s")]
+    told = soar(*sweep, *BLOCKS[:4]).stdout
+    assert "blocks of 4, dual cache" in " ".join(told.split())
+    assert "tokens/forward" in told
+    assert "AUP: Greedy" in told
+    assert "SOAR, K = 2" in " ".join(told.split())

@@ -72,6 +72,8 @@ def test_settings_reach_strategy_and_engine(model: SoarModel, tmp_path: Path) ->
     assert model.strategy == Soar(beam=2, threshold=0.5)
     other = SoarModel(**MODEL, batch_size="7", max_batch_size=64, block_length=4)
     assert (other.lm.engine_settings.max_rows, other.decoding, other.strategy) == (7, {"block_length": 4}, Soar())
+    cached = SoarModel(**MODEL, block_length=4, cache="dual", refresh_every=2, suffix_window=8)
+    assert cached.decoding == {"block_length": 4, "cache": "dual", "refresh_every": 2, "suffix_window": 8}
     assert SoarModel(**MODEL, batch_size="auto:4").lm.engine_settings.max_rows == 32
     write_preset(tmp_path / "p.toml", Preset("greedy", {"tokens_per_step": 2}))
     assert SoarModel(**MODEL, preset=str(tmp_path / "p.toml")).strategy == Greedy(tokens_per_step=2)

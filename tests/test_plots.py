@@ -217,7 +217,7 @@ def test_methods_are_compared_where_there_are_most_and_a_sweep_is_lines(results:
     assert isinstance(found, Picture)
     strategies = [row["strategy"] for row in panel(found.rows, "methods")]
     assert strategies == ["Greedy", *["SOAR, K = 1", "SOAR, K = 2"] * 2]
-    assert [row["method"] for row in panel(found.rows, "aup")] == ["Greedy", "SOAR"]
+    assert [row["method"] for row in panel(found.rows, "aup")] == ["Greedy", "SOAR, K = 1", "SOAR, K = 2"]
     assert "arrows" not in found.caption
 
 

@@ -9,6 +9,9 @@ from rich.console import Console
 
 from soar_dlm.cli.table import show
 from soar_dlm.errors import SettingsError, UnknownName
+from soar_dlm.evals.comparison import Summary
+from soar_dlm.evals.curves import NOTE, Area, areas
+from soar_dlm.evals.manifest import RecordedMethod
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, Results
 from soar_dlm.evals.tables import Column, Row, grid, markdown, notes, rendered
@@ -63,11 +66,16 @@ def test_a_table_has_methods_as_rows_and_lengths_as_columns() -> None:
         "| method | gsm8k 256 | gsm8k 512 |",
         "|---|---|---|",
         "| Greedy | 50.0 [70.4] (23.7 to 76.3) | 50.0 [70.9] (23.7 to 76.3) |",
+        "| *Tokens/forward* | 1.00 | 1.00 |",
         "| SOAR | 60.0 [71.3] (31.3 to 83.2) | 40.0 [71.5] (16.8 to 68.7) |",
         "| *SpeedUp* | x2.00 [x1.18] | x2.00 [x1.43] |",
+        "| *Tokens/forward* | 1.00 | 1.00 |",
+        "| *AUP*, Greedy | 50.0 | 50.0 |",
+        "| *AUP*, SOAR | 60.0 | 40.0 |",
         "",
         "95% intervals in parentheses.",
         "SpeedUp is greedy's wall time over the method's, in the same run.",
+        NOTE,
         "The paper's figures are in brackets.",
         "Problems: gsm8k 10.",
     ]
@@ -128,6 +136,7 @@ def test_notes_say_what_is_there() -> None:
     assert notes(grid([unfinished], "exact")) == [
         "95% intervals in parentheses.",
         "SpeedUp is greedy's wall time over the method's, in the same run.",
+        NOTE,
         "Problems: t 1,000 so far.",
         "An answer is right if it is exactly the text that was taken out.",
     ]
@@ -154,3 +163,52 @@ def test_other_formats() -> None:
     assert cells[1]["paper"] == {"accuracy": 71.3, "speed_up": 1.18}
     with pytest.raises(UnknownName, match="markdown"):
         rendered(table, "markdwon")
+
+
+def test_runs_decoded_in_other_ways_are_columns_of_their_own() -> None:
+    """They were refused as the same cell twice."""
+    blocks = run("gsm8k", {"Greedy at 256": ("Greedy", "probability", 256, 4)})
+    blocks.settings["methods"]["Greedy at 256"]["options"] = {"block_length": 8, "cache": "dual", "refresh_every": 4}
+    found = grid([GSM, blocks])
+    assert [column.title for column in found.columns] == [
+        "gsm8k 256",
+        "gsm8k 256, blocks of 8, dual cache, refreshed every 4 steps",
+        "gsm8k 512",
+    ]
+    with pytest.raises(SettingsError, match=r"on gsm8k at 256 \(blocks of 8, dual cache"):
+        grid([blocks, blocks])
+
+
+def point(label: str, tokens: float, correct: int, beam: int = 1) -> tuple[RecordedMethod, Summary]:
+    method = RecordedMethod(f"{label} K{beam} {tokens}", label, "", "probability", beam, None, 8)
+    return method, Summary(100, correct, (0.0, 1.0), 8.0, 8.0, tokens, 1.0, 1.0, 0, 0, 1.0)
+
+
+def test_aup_is_of_all_settings_with_one_beam() -> None:
+    found = areas(
+        dict(
+            [
+                point("Greedy", 1.0, 80),
+                point("SOAR, tau=0.9, K=1", 4.0, 80),
+                point("SOAR, tau=0.99, K=1", 2.0, 80),
+                point("SOAR, tau=0.9, K=2", 2.0, 80, beam=2),
+                point("SOAR, tau=0.99, K=2", 0.5, 80, beam=2),
+            ]
+        )
+    )
+    assert found == {
+        "Greedy": Area(80.0, 1),
+        "SOAR, K = 1": Area(4.0 * 80, 2),
+        "SOAR, K = 2": Area(2.0 * 80, 2),
+    }
+
+
+def test_a_single_fast_setting_is_weighed_against_greedy() -> None:
+    """Alone, 4 tokens per forward at an accuracy of 30 would have an AUP of 120, more than greedy's."""
+    found = areas(dict([point("Greedy", 1.0, 80), point("Wild", 4.0, 30), point("Slow", 0.5, 80, beam=2)]))
+    assert found == {"Greedy": Area(80.0, 1), "Wild": Area(80.0, 1, True), "Slow": Area(40.0, 1)}
+
+
+def test_methods_that_wrote_nothing_have_no_aup() -> None:
+    assert areas(dict([point("Greedy", 0.0, 0)])) == {}
+    assert areas({}) == {}

@@ -39,6 +39,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "chat": ("-m", MODEL, "-n", "2", "--device", "cpu"),
     "eval": ("-m", MODEL, "-t", "mini-sums", "-s", "greedy", "--limit", "2", "-n", "2", "--device", "cpu", "-o", "OUT"),
     "sweep": ("-m", MODEL, "-t", "mini-sums", "--limit", "2", "-n", "2", "--thresholds", "0.9", "-o", "OUT"),
+    "bench": ("-m", MODEL, "--device", "cpu", "--prompt", "2", "-n", "2", "--repeats", "1"),
     "table": ("RESULTS",),
     "tune": ("SWEEP", "-o", "OUT"),
     "train": ("RECIPE", "-o", "OUT", "--dry-run"),

@@ -153,6 +153,21 @@ class InfillOptions(Options):
         checks.field(self, "fixed", checks.true_or_false)
 
 
+def in_blocks(options: Mapping[str, Any]) -> str:
+    """How a canvas is decoded, in words, such as "blocks of 8, dual cache"; nothing for the whole canvas without one.
+
+    ``options`` are those of a request by name; only blocks, caches and windows are told.
+    """
+    block, cache, often, window = map(options.get, ("block_length", "cache", "refresh_every", "suffix_window"))
+    words = [
+        "" if block is None else f"blocks of {block}",
+        "" if cache is None else f"{cache} cache",
+        "" if often is None else f"refreshed every {often} steps",
+        "" if window is None else f"suffix window {window}",
+    ]
+    return ", ".join(word for word in words if word)
+
+
 class DecodeKeywords(TypedDict, total=False):
     """Keywords of :meth:`LM.decode`, the fields of :class:`Options`; ``seed`` may be a list with one per request."""
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from soar_dlm.cli.canvas import Palette, joined
 from soar_dlm.cli.lists import listed
-from soar_dlm.cli.method import Method, pair
+from soar_dlm.cli.method import Method, several
 from soar_dlm.cli.watch import Pane, drawing_of, drawn, inner_width, pieces_of, shortened, texts_of
 from soar_dlm.errors import SettingsError
 
@@ -80,17 +80,7 @@ def compared(names: str, given: Mapping[str, Any]) -> dict[str, Method]:
         )
     if "strategy" in given or "preset" in given:
         raise SettingsError("--compare names the strategies itself; leave out --strategy and --preset.")
-    from soar_dlm.evals.protocol import accepted
-
-    own = {name: value for name, value in given.items() if name != "settings"}
-    pairs = {pair(text)[0]: text for text in given.get("settings", ())}
-    for setting in (*own, *pairs):
-        if not any(accepted(name, {setting: None}) for name in chosen):
-            raise SettingsError(f"None of the strategies {', '.join(chosen)} has a setting {setting!r}.")
-    return {
-        name: Method({"strategy": name, "settings": accepted(name, pairs).values(), **accepted(name, own)})
-        for name in chosen
-    }
+    return several(chosen, given)
 
 
 def show_compared(

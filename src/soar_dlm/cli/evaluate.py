@@ -29,7 +29,7 @@ from soar_dlm.errors import SettingsError
 from soar_dlm.files import check_usable
 
 
-@takes(loading=opt.LOADING)
+@takes(decoding=opt.MEASURED, loading=opt.LOADING)
 def evaluate(
     *,
     model: opt.Model,
@@ -68,6 +68,7 @@ def evaluate(
     beam: opt.Beam = None,
     threshold: opt.Threshold = None,
     metric: opt.Metric = None,
+    decoding: dict[str, Any],
     chunk: Chunk = 50,
     seed: opt.Seed = 0,
     traces: Annotated[
@@ -99,13 +100,15 @@ def evaluate(
     settings = opt.given(beam=beam, threshold=threshold, metric=metric)
     names, lengths = listed(strategy), numbers_of(length or "", int)
     for one in tasks:
-        methods(names, lengths, one, protocol, presets, **settings)  # a mistake does not wait for the weights
+        methods(
+            names, lengths, one, protocol, presets, decoding=decoding, **settings
+        )  # a mistake does not wait for the weights
     problems = [problems_of(one, "test", limit) for one in tasks]
     for one in tasks:
         check_usable(output / one.name)
     lm = loaded(model, loading)
     for one, own in zip(tasks, problems, strict=True):
-        wanted = methods(names, lengths, one, protocol, presets, lm.defaults, **settings)
+        wanted = methods(names, lengths, one, protocol, presets, lm.defaults, decoding, **settings)
         with bar(one.name, len(own) * len(wanted), console) as count:
             compare(
                 lm,

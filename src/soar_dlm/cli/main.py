@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn, Optional, TextIO
 import typer
 
 from soar_dlm import __version__
+from soar_dlm.cli.bench import bench
 from soar_dlm.cli.chat import chat
 from soar_dlm.cli.evaluate import evaluate
 from soar_dlm.cli.generate import generate
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {"generate": generate, "chat": chat, "infill": infill},
-    "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune},
+    "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune, "bench": bench},
     "See": {"plot": plot, "report": report, "trace": trace},
     "Train": {"train": train},
     "Look up": {"models": models, "strategies": strategies, "tasks": tasks},

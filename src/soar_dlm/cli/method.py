@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,21 @@ class Method:
         kind = factory.func if isinstance(factory, partial) else factory
         extra = {key: setting_value(key, text, getattr(kind, key, None)) for key, text in self._pairs.items()}
         return {**self._own, **extra}
+
+
+def several(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Method]:
+    """The strategies of these names; a setting applies to those that have it, and at least one must."""
+    from soar_dlm.evals.protocol import accepted
+
+    own = {name: value for name, value in given.items() if name != "settings"}
+    pairs = {pair(text)[0]: text for text in given.get("settings", ())}
+    for setting in (*own, *pairs):
+        if not any(accepted(name, {setting: None}) for name in names):
+            raise SettingsError(f"None of the strategies {', '.join(names)} has a setting {setting!r}.")
+    return {
+        name: Method({"strategy": name, "settings": accepted(name, pairs).values(), **accepted(name, own)})
+        for name in names
+    }
 
 
 def setting_value(name: str, text: str, default: Any) -> Any:

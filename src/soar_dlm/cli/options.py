@@ -19,17 +19,17 @@ def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-Model = Annotated[
-    str,
-    _option(
-        _MODEL,
-        "Hub id, folder or embedded name; see 'soar models'.",
-        "--model",
-        "-m",
-        envvar="SOAR_MODEL",
-        autocompletion=completion.models,
-    ),
-]
+ENVIRONMENT = "SOAR_MODEL"
+_MODEL_OPTION = _option(
+    _MODEL,
+    "Hub id, folder or embedded name; see 'soar models'.",
+    "--model",
+    "-m",
+    envvar=ENVIRONMENT,
+    autocompletion=completion.models,
+)
+Model = Annotated[str, _MODEL_OPTION]
+MaybeModel = Annotated[Optional[str], _MODEL_OPTION]
 Device = Annotated[Optional[str], _option(_LOADING, "cpu, cuda, cuda:1, mps. Default: the first accelerator.")]
 Dtype = Annotated[
     Optional[str], _option(_LOADING, "float32, bfloat16, float16 or auto. Default: float32 on a CPU, else as stored.")
@@ -110,9 +110,15 @@ METHOD = group(
     settings=ExtraSettings,
 )
 """Which strategy decodes, with which settings."""
+SETTINGS = {name: option for name, option in METHOD.items() if name not in ("strategy", "preset")}
+"""Settings for strategies that are named elsewhere."""
 
 GENERATE = group_of(GenerateOptions, _DECODING)
 INFILL = group_of(InfillOptions, _DECODING)
+MEASURED = {name: GENERATE[name] for name in ("block_length", "cache", "refresh_every", "suffix_window")}
+"""What commands that measure let a user change of how everything is decoded."""
+BLOCKS = {name: option for name, option in MEASURED.items() if name != "cache"}
+"""The same, where several caches are measured."""
 CHAT = group_of(GenerateOptions, _DECODING, without=("chat", "length", "truncate_prompt", "add_special_tokens"))
 
 InputFile = Annotated[

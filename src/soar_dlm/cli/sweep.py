@@ -45,7 +45,7 @@ OWN = {SOAR: ("thresholds", "beams"), DELIBERATE: ("thresholds", "tries", "draft
 """The options that say which points of a strategy are measured."""
 
 
-@takes(loading=opt.LOADING)
+@takes(decoding=opt.MEASURED, loading=opt.LOADING)
 def sweep(
     *,
     model: opt.Model,
@@ -72,6 +72,7 @@ def sweep(
         Optional[int], typer.Option("--length", "-n", help="Length of the canvas. Default: the task's.")
     ] = None,
     protocol: Protocol = "paper",
+    decoding: dict[str, Any],
     limit: Annotated[int, typer.Option(help="Problems, from the validation split where the task has one.")] = 200,
     figure: Annotated[
         Optional[Path],
@@ -113,7 +114,7 @@ def sweep(
     if figure is not None:
         check_path(figure)
     chosen = prepared(task, data_dir, allow_code_execution, console, unsafe_sandbox)
-    options = decoding_options(chosen, protocol)
+    options = decoding_options(chosen, protocol, decoding)
     compared = methods_of(strategy, grid, metric or "probability", chosen.canvas if length is None else length, options)
     split: Split = "test" if isinstance(chosen, PublishedTask) else "validation"
     problems = problems_of(chosen, split, limit)
@@ -157,19 +158,25 @@ def methods_of(
 
 
 def title(found: Results) -> str:
-    return f"{found.settings['model']}, {found.settings['task']}"
+    from soar_dlm.evals.manifest import recorded_methods
+
+    ways = dict.fromkeys(method.decoding for method in recorded_methods(found.settings).values())
+    return ", ".join([found.settings["model"], found.settings["task"], *(way for way in ways if way)])
 
 
 def shown(found: Results) -> Table:
     from soar_dlm.evals.reports import rate
     from soar_dlm.evals.sweeps import pooled
+    from soar_dlm.evals.tables import grid
 
     table = Table(box=SIMPLE_HEAD, title=Text(title(found)))
-    for column in ("tau", "K", "accuracy", "forwards", "SpeedUp", "p"):
+    for column in ("tau", "K", "accuracy", "forwards", "tokens/forward", "SpeedUp", "p"):
         table.add_column(column, justify="right")
     for point, one in pooled([found]).points.items():
-        cells = (str(point.threshold), str(point.beam), rate(one), f"{one.forwards:.1f}", f"{one.speed_up:.2f}")
-        table.add_row(*cells, f"{one.p_value:.3f}")
+        cells = (str(point.threshold), str(point.beam), rate(one), f"{one.forwards:.1f}")
+        table.add_row(*cells, f"{one.tokens_per_forward:.2f}", f"{one.speed_up:.2f}", f"{one.p_value:.3f}")
+    told = (f"{row.label} {area.aup:.1f}" for (row, _), area in grid([found]).areas.items())
+    table.caption = Text(f"AUP: {'; '.join(told)}.")
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -14,7 +15,7 @@ from rich.text import Text
 from soar_dlm.cli.loading import import_library
 
 if TYPE_CHECKING:
-    from soar_dlm.evals.tables import Grid
+    from soar_dlm.evals.tables import Cell, Grid
 
 
 def table(
@@ -37,22 +38,28 @@ def table(
 
 
 def show(made: Grid, console: Console) -> None:
-    """Accuracy, interval and speed-up on separate lines, so that six columns fit into a narrow terminal."""
-    from soar_dlm.evals.manifest import GREEDY
-    from soar_dlm.evals.tables import accuracy_text, interval_text, label_of, notes, speed_text
+    """Accuracy, interval and speed on separate lines, so that six columns fit into a narrow terminal."""
+    from soar_dlm.evals.tables import accuracy_text, area_text, curve_rows, details, interval_text, label_of, notes
 
     shown = Table(box=SIMPLE_HEAD, title=Text(made.model))
     shown.add_column("method", no_wrap=True)
     for column in made.columns:
-        shown.add_column(Text(f"{column.task}\n{column.length}"), justify="right", overflow="fold")
+        title = "\n".join(part for part in (column.task, str(column.length), column.decoding) if part)
+        shown.add_column(Text(title), justify="right", overflow="fold")
     for row in made.rows:
         found = [made.cells.get((row, column)) for column in made.columns]
-        lines = [(label_of(row), accuracy_text, ""), ("", interval_text, "dim")]
-        if row.label != GREEDY:
-            lines.append(("  SpeedUp", speed_text, "cyan"))
+        lines: list[tuple[str, Callable[[Cell], str], str]] = [
+            (label_of(row), accuracy_text, ""),
+            ("", interval_text, "dim"),
+        ]
+        lines += [(f"  {title}", text, "cyan") for title, text in details(row)]
         for title, text, style in lines:
             cells = (Text("" if cell is None else text(cell)) for cell in found)
             shown.add_row(Text(title), *cells, style=style)
+    for row in curve_rows(made):
+        areas = [made.areas.get((row, column)) for column in made.columns]
+        cells = (Text("" if area is None else area_text(area)) for area in areas)
+        shown.add_row(Text(f"AUP, {label_of(row)}"), *cells)
     console.print(shown)
     for note in notes(made):
         console.print(note, markup=False, highlight=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 from soar_dlm.errors import InputFileError, told
 from soar_dlm.evals.fields import Damaged, Fields
+from soar_dlm.options import in_blocks
 from soar_dlm.strict_json import read_json
 
 DEEPEST = 20
@@ -38,7 +39,10 @@ def turns(settings: Mapping[str, Any]) -> Iterator[Turn]:
 
 @dataclass(frozen=True)
 class RecordedMethod:
-    """A method of a run: its ``name`` there, and what the manifest says of it."""
+    """A method of a run: its ``name`` there, and what the manifest says of it.
+
+    ``decoding`` tells blocks and caches in words (:func:`soar_dlm.options.in_blocks`); empty for the whole canvas.
+    """
 
     name: str
     label: str
@@ -47,6 +51,7 @@ class RecordedMethod:
     beam: int | None
     threshold: float | None
     length: int | str
+    decoding: str = ""
 
     @property
     def kind(self) -> str:
@@ -54,9 +59,17 @@ class RecordedMethod:
         return self.strategy.partition("(")[0]
 
     def baseline_among(self, methods: Iterable[RecordedMethod]) -> RecordedMethod | None:
-        """Greedy by the same metric from the same length."""
-        alike = (one for one in methods if (one.metric, one.length) == (self.metric, self.length))
-        return next((one for one in alike if one.label == GREEDY), None)
+        """Greedy by the same metric from the same length, decoded in the same way."""
+        return next((one for one in methods if one.label == GREEDY and one._compared == self._compared), None)
+
+    @property
+    def _compared(self) -> tuple[str, int | str, str]:
+        return self.metric, self.length, self.decoding
+
+    @property
+    def strategy_name(self) -> str:
+        """What it is called without the settings that sweeps write after it."""
+        return self.label.partition(",")[0]
 
 
 def recorded_methods(settings: Mapping[str, Any]) -> dict[str, RecordedMethod]:
@@ -71,6 +84,7 @@ def recorded_methods(settings: Mapping[str, Any]) -> dict[str, RecordedMethod]:
             beam=one["beam"],
             threshold=one["threshold"],
             length=settings["canvas"] if one["length"] is None else one["length"],
+            decoding=in_blocks({**settings.get("default_options", {}), **one.get("options", {})}),
         )
         for name, one in known.items()
     }
@@ -130,6 +144,8 @@ def _check_settings(found: Fields) -> None:
             found.text(name)
     for name in ("problems", "chunk", "threads", "canvas"):
         found.whole(name, 1)
+    if "default_options" in found.content:
+        found.inside("default_options")
     for name in found.inside("versions").content:
         found.inside("versions").text(name)
     order = found.texts("order")

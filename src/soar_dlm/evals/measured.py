@@ -13,6 +13,7 @@ from soar_dlm import checks
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.comparison import Summary, ratio
 from soar_dlm.evals.results import Record, Results
+from soar_dlm.options import in_blocks
 
 BASELINE = "Greedy"
 SAME = ("model", "revision", "weights_sha256")
@@ -133,4 +134,6 @@ def _check_poolable(first: Results, run: Results, tasks: Mapping[str, Any]) -> N
 
 
 def _points(run: Results) -> dict[str, Any]:
-    return {name: method.get("replay") for name, method in run.settings["methods"].items()}
+    """Every method with what must be alike in all sweeps: what can be replayed, blocks and caches."""
+    own = run.settings["methods"].items()
+    return {name: (method.get("replay"), in_blocks(method.get("options", {}))) for name, method in own}

@@ -11,6 +11,7 @@ from soar_dlm import checks
 from soar_dlm.errors import SettingsError, UnknownName
 from soar_dlm.evals.comparison import Method
 from soar_dlm.models.defaults import DecodingDefaults
+from soar_dlm.options import Options, make_options
 from soar_dlm.presets import Preset, read_preset
 from soar_dlm.search.catalogue import STRATEGIES
 from soar_dlm.tasks.task import Task
@@ -65,17 +66,19 @@ def methods(
     protocol: str = "paper",
     presets: Mapping[str, Preset] | None = None,
     defaults: DecodingDefaults | None = None,
+    decoding: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Method]:
     """Every strategy at every length, and every preset under its name.
 
     A setting applies to the strategies that have it; at least one must. What is left open is as it was tuned for the
     checkpoint, whose ``defaults`` these are. A threshold that is still open becomes the model's default: the
-    checkpoint's own, or the paper's where the checkpoint has none.
+    checkpoint's own, or the paper's where the checkpoint has none. All are decoded with the same options: those of the
+    ``protocol``, and ``decoding``.
     """
     for length in lengths:
         checks.whole_number("length", length, 1)
-    options = decoding_options(task, protocol)
+    options = decoding_options(task, protocol, decoding)
     for setting in settings:
         if not any(setting in accepted(name, settings) for name in strategies):
             raise SettingsError(f"None of the strategies {', '.join(strategies)} has a setting {setting!r}.")
@@ -95,11 +98,12 @@ def methods(
     }
 
 
-def decoding_options(task: Task, protocol: str) -> Mapping[str, Any]:
-    """The decoding options of a protocol for a task."""
+def decoding_options(task: Task, protocol: str, own: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """The decoding options of a protocol for a task, and a user's ``own``, such as blocks and a cache."""
     if protocol not in PROTOCOLS:
         raise UnknownName("protocol", protocol, PROTOCOLS)
-    return {} if task.infills else PROTOCOLS[protocol]  # a blank has no end token to stop at
+    make_options(Options, own or {})  # a mistake does not wait for the weights
+    return {**({} if task.infills else PROTOCOLS[protocol]), **(own or {})}  # a blank has no end token to stop at
 
 
 def accepted(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

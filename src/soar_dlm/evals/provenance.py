@@ -27,6 +27,19 @@ def machine() -> dict[str, Any]:
     return {"cpu": name, "cores": os.cpu_count(), "accelerator": accelerator, "system": platform.platform()}
 
 
+def machine_line() -> str:
+    """The machine as figures and tables name it: the processor, the threads in use, and the versions that matter."""
+    import torch
+
+    found = machine()
+    name = found["cpu"] if found["accelerator"] is None else f"{found['accelerator']} beside {found['cpu']}"
+    threads = torch.get_num_threads()
+    return (
+        f"{name}, {threads} thread{'' if threads == 1 else 's'}, PyTorch {torch.__version__}, "
+        f"Python {platform.python_version()}"
+    )
+
+
 def library(checkout: Path | None = None) -> dict[str, Any]:
     """The version, and where it runs from a git checkout, the commit and whether its code was modified since."""
     root = checkout or Path(soar_dlm.__file__).resolve().parents[2]

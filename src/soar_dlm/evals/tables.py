@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,8 @@ from typing import Literal
 from soar_dlm.doors import door
 from soar_dlm.errors import SettingsError, UnknownName, shown
 from soar_dlm.evals.comparison import Summary, against
-from soar_dlm.evals.manifest import GREEDY, length_order, recorded_methods
+from soar_dlm.evals.curves import NOTE, Area, areas
+from soar_dlm.evals.manifest import GREEDY, RecordedMethod, length_order, recorded_methods
 from soar_dlm.evals.paper import Figure, paper_figure
 from soar_dlm.evals.results import Record, ResultFolder, Results, result_folders
 from soar_dlm.strict_json import json_text, plain
@@ -31,10 +32,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A task and the length of its canvas, or the number of masks its blanks start with; "right": its answer's."""
+    """A task and the length of its canvas, or the number of masks its blanks start with; "right": its answer's.
+
+    ``decoding`` tells blocks and caches, where there are any.
+    """
 
     task: str
     length: int | str
+    decoding: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.task} {self.length}{f', {self.decoding}' if self.decoding else ''}"
 
 
 @dataclass(frozen=True)
@@ -52,16 +61,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: cells by row and column, without those that were not run."""
+    """A table: cells by row and column, without those that were not run.
+
+    ``areas`` has the AUP of each strategy, under the name of its curve.
+    """
 
     model: str
     judge: Judge
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     cells: Mapping[tuple[Row, Column], Cell]
+    areas: Mapping[tuple[Row, Column], Area] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{column.task} {column.length}" for column in self.columns)
+        columns = ", ".join(column.title for column in self.columns)
         return f"<Grid of {self.model}: {', '.join(label_of(row) for row in self.rows)} on {columns}>"
 
     def _repr_html_(self) -> str:
@@ -111,6 +124,7 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
     if len(models) != 1:
         raise SettingsError(f"A table shows one model, but these results are of {', '.join(models) or 'none'}.")
     cells: dict[tuple[Row, Column], Cell] = {}
+    found: dict[tuple[str, Column], dict[RecordedMethod, Summary]] = {}
     for run in runs:
         by_method: dict[str, list[Record]] = {}
         for record in run.whole_chunks():
@@ -118,23 +132,37 @@ def grid(runs: Sequence[Results], judge: Judge = "correct", metrics: Sequence[st
         methods = recorded_methods(run.settings)
         for name, own in by_method.items():
             method = methods[name]
-            row, column = Row(method.label, method.metric), Column(run.settings["task"], method.length)
+            row = Row(method.label, method.metric)
+            column = Column(run.settings["task"], method.length, method.decoding)
             base = method.baseline_among(methods.values())
             if metrics is not None and row.metric not in metrics:
                 continue
             if (row, column) in cells:
                 raise SettingsError(
-                    f"Two of these results are {row.label} by {row.metric} on {column.task} at {column.length}. "
+                    f"Two of these results are {row.label} by {row.metric} on {column.task} at {_at(column)}. "
                     "Name the folders that belong in one table."
                 )
             measured = against(own, own if base is None else by_method[base.name])
             paper = paper_figure(models[0], column.task, column.length, row.label, row.metric)
             cells[row, column] = Cell(measured, run.complete, base is not None, paper)
+            found.setdefault((row.metric, column), {})[method] = measured
     rows = tuple(dict.fromkeys(row for row, _ in cells))
     columns = tuple(
-        sorted(dict.fromkeys(column for _, column in cells), key=lambda one: (one.task, length_order(one.length)))
+        sorted(
+            dict.fromkeys(column for _, column in cells),
+            key=lambda one: (one.task, length_order(one.length), one.decoding),
+        )
     )
-    return Grid(models[0], judge, rows, columns, cells)
+    under = {
+        (Row(name, metric), column): area
+        for (metric, column), own in found.items()
+        for name, area in areas(own).items()
+    }
+    return Grid(models[0], judge, rows, columns, cells, under)
+
+
+def _at(column: Column) -> str:
+    return f"{column.length}{f' ({column.decoding})' if column.decoding else ''}"
 
 
 def _judged(record: Record, judge: Judge) -> Record:
@@ -168,6 +196,19 @@ def speed_text(cell: Cell) -> str:
     return f"{f'x{cell.measured.speed_up:.2f}' if cell.compared else '?'}{paper}"
 
 
+def tokens_text(cell: Cell) -> str:
+    return f"{cell.measured.tokens_per_forward:.2f}"
+
+
+def area_text(area: Area) -> str:
+    return f"{area.aup:.1f}"
+
+
+def curve_rows(table: Grid) -> tuple[Row, ...]:
+    """The names of the curves that have an AUP, in the order of the methods."""
+    return tuple(dict.fromkeys(row for row, _ in table.areas))
+
+
 def notes(table: Grid) -> list[str]:
     """What a reader needs to know: signs, number of problems, and what is missing."""
     found = table.cells.values()
@@ -176,6 +217,7 @@ def notes(table: Grid) -> list[str]:
         lines.append(f"{BETTER} better, {WORSE} worse than greedy with p < {SURE} (McNemar's exact test).")
     if any(cell.compared for cell in found):
         lines.append("SpeedUp is greedy's wall time over the method's, in the same run.")
+    lines += [NOTE] if table.areas else []
     if any(cell.paper is not None for cell in found):
         lines.append("The paper's figures are in brackets.")
     counts = {column.task: (cell.measured.problems, cell.complete) for (_, column), cell in table.cells.items()}
@@ -190,15 +232,19 @@ def notes(table: Grid) -> list[str]:
 
 def markdown(table: Grid) -> str:
     several = len({row.metric for row in table.rows}) > 1
-    head = [*(["metric"] if several else []), "method", *(_cell(f"{one.task} {one.length}") for one in table.columns)]
+    head = [*(["metric"] if several else []), "method", *(_cell(one.title) for one in table.columns)]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+
+    def add(start: str, metric: str, cells: Iterable[str]) -> None:
+        lines.append(f"| {' | '.join([*([_cell(metric)] if several else []), start, *cells])} |")
+
     for row in table.rows:
-        start = [_cell(row.metric)] if several else []
         found = [table.cells.get((row, column)) for column in table.columns]
-        lines.append(f"| {' | '.join([*start, _cell(row.label), *(_or_blank(cell, whole_text) for cell in found)])} |")
-        if row.label != GREEDY:
-            speeds = [_or_blank(cell, speed_text) for cell in found]
-            lines.append(f"| {' | '.join([*('' for _ in start), '*SpeedUp*', *speeds])} |")
+        add(_cell(row.label), row.metric, (_or_blank(cell, whole_text) for cell in found))
+        for title, text in details(row):
+            add(f"*{title}*", "", (_or_blank(cell, text) for cell in found))
+    for row in curve_rows(table):
+        add(f"*AUP*, {_cell(row.label)}", row.metric, _areas_of(table, row))
     return "\n".join([*lines, "", *notes(table)]) + "\n"
 
 
@@ -208,7 +254,7 @@ def latex(table: Grid) -> str:
         *(f"% {note}" for note in [_cell(table.model), *notes(table)]),
         rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}",
         r"\toprule",
-        " & ".join(["", *(f"{_escaped(one.task)} {one.length}" for one in table.columns)]) + r" \\",
+        " & ".join(["", *(_escaped(one.title) for one in table.columns)]) + r" \\",
         r"\midrule",
     ]
     for row in table.rows:
@@ -216,9 +262,13 @@ def latex(table: Grid) -> str:
         label = label_of(row)
         cells = [_or_blank(cell, lambda one: _escaped(whole_text(one))) for cell in found]
         lines.append(" & ".join([_escaped(label), *cells]) + r" \\")
-        if row.label != GREEDY:
-            speeds = [_or_blank(cell, lambda one: speed_text(one).replace("x", r"$\times$")) for cell in found]
-            lines.append(" & ".join([r"\textit{SpeedUp}", *speeds]) + r" \\")
+        for title, text in details(row):
+            shown = (_or_blank(cell, text).replace("x", r"$\times$") for cell in found)
+            lines.append(" & ".join([rf"\textit{{{title}}}", *shown]) + r" \\")
+    if table.areas:
+        lines.append(r"\midrule")
+    for row in curve_rows(table):
+        lines.append(" & ".join([rf"\textit{{AUP}}, {_escaped(label_of(row))}", *_areas_of(table, row)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -228,12 +278,15 @@ _LEFT, _RIGHT = (f'style="text-align:{side};vertical-align:top"' for side in ("l
 
 def html(table: Grid) -> str:
     """A table without colours of its own, for light pages and dark ones; styles are inline, as some drop sheets."""
-    head = "".join(f"<th {_RIGHT}>{escape(f'{one.task} {one.length}')}</th>" for one in table.columns)
+    head = "".join(f"<th {_RIGHT}>{escape(one.title)}</th>" for one in table.columns)
     body = []
     for row in table.rows:
         found = (table.cells.get((row, column)) for column in table.columns)
         cells = "".join(f"<td {_RIGHT}>{_or_blank(cell, _html_cell(row))}</td>" for cell in found)
         body.append(f"<tr><th {_LEFT}>{escape(label_of(row))}</th>{cells}</tr>")
+    for row in curve_rows(table):
+        cells = "".join(f"<td {_RIGHT}>{text}</td>" for text in _areas_of(table, row))
+        body.append(f"<tr><th {_LEFT}><span {_SMALL}>AUP</span> {escape(label_of(row))}</th>{cells}</tr>")
     return (
         f'<table class="soar-dlm"><caption>{escape(table.model)}</caption><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table><div {_SMALL}>{escape(' '.join(notes(table)))}</div>\n"
@@ -243,14 +296,14 @@ def html(table: Grid) -> str:
 def _html_cell(row: Row) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
         measured = f"{escape(accuracy_text(cell))}<br><span {_SMALL}>{interval_text(cell)}</span>"
-        speed = f"<br><span {_SMALL}>SpeedUp</span> {escape(speed_text(cell))}"
-        return measured if row.label == GREEDY else measured + speed
+        more = (f"<br><span {_SMALL}>{title}</span> {escape(told(cell))}" for title, told in details(row))
+        return measured + "".join(more)
 
     return text
 
 
 def as_json(table: Grid) -> str:
-    """Every cell with its row and column; what could not be measured is null."""
+    """Every cell with its row and column, and the AUP of every curve; what could not be measured is null."""
     cells = [
         {
             **asdict(row),
@@ -262,7 +315,8 @@ def as_json(table: Grid) -> str:
         }
         for (row, column), cell in table.cells.items()
     ]
-    return json_text(plain({"model": table.model, "judge": table.judge, "cells": cells}))
+    under = [{**asdict(row), **asdict(column), **asdict(area)} for (row, column), area in table.areas.items()]
+    return json_text(plain({"model": table.model, "judge": table.judge, "cells": cells, "aup": under}))
 
 
 LATEX: dict[str, str | int | None] = {sign: f"\\{sign}" for sign in "_%&#${}"}
@@ -276,6 +330,18 @@ def rendered(table: Grid, style: str) -> str:
     if style not in FORMATS:
         raise UnknownName("format", style, [*FORMATS, "terminal"])
     return FORMATS[style](table)
+
+
+def details(row: Row) -> list[tuple[str, Callable[[Cell], str]]]:
+    """What is told of a method below its accuracy: titles, and the text of a cell."""
+    tokens = ("Tokens/forward", tokens_text)
+    return [tokens] if row.label == GREEDY else [("SpeedUp", speed_text), tokens]
+
+
+def _areas_of(table: Grid, row: Row) -> list[str]:
+    """The AUP of a curve in each column, empty where there is none."""
+    found = (table.areas.get((row, column)) for column in table.columns)
+    return ["" if area is None else area_text(area) for area in found]
 
 
 def label_of(row: Row) -> str:

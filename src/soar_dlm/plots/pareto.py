@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from soar_dlm.evals.aup import accuracy_under_parallelism
+from soar_dlm.evals.curves import areas, curves
 from soar_dlm.evals.manifest import GREEDY
 from soar_dlm.evals.runs import Run
 from soar_dlm.plots.figure import Picture, Row, panel
 from soar_dlm.plots.labels import Line, Points, named
 from soar_dlm.plots.parts import measured
-from soar_dlm.plots.runs import NothingToDraw, about, against_greedy, strategy_of
+from soar_dlm.plots.runs import NothingToDraw, about, against_greedy
 from soar_dlm.plots.style import Theme
 
 ARROWS = (
@@ -33,26 +33,23 @@ def picture(run: Run) -> Picture:
     if len(run.methods) < 2 or len(lengths) > 1:
         raise NothingToDraw("This figure compares two or more methods that start from the same length.")
     rows = [*_points(run), *_areas(run)]
-    areas = "; ".join(f"{row['method']} {row['aup']:.1f}" for row in panel(rows, "aup"))
+    told = "; ".join(f"{row['method']} {row['aup']:.1f}" for row in panel(rows, "aup"))
     arrows = "Solid arrows add parallel decoding, dashed ones position beam search; dotted ones lead from greedy. "
     caption = (
         "Accuracy with its 95% interval over the speed-up by wall time, and over tokens per forward. "
-        f"{arrows if list(_arrows(_series(rows))) else ''}AUP: {areas}. {about(run)}"
+        f"{arrows if list(_arrows(_series(rows))) else ''}AUP: {told}. {about(run)}"
     )
     return Picture(caption, rows, draw, height=3.1)
 
 
 def _points(run: Run) -> Iterator[Row]:
-    beams: dict[str, set[int | None]] = {}
-    for method in run.methods.values():
-        beams.setdefault(strategy_of(method), set()).add(method.beam)
+    curve = {method.name: name for name, own in curves(run.methods.values()).items() for method in own}
     for name, found in against_greedy(run).items():
         method = run.methods[name]
-        strategy = strategy_of(method)
         yield {
             "panel": "methods",
             "method": method.label,
-            "strategy": strategy if len(beams[strategy]) == 1 else f"{strategy}, K = {method.beam}",
+            "strategy": curve[name],
             **measured(found),
             "tokens_per_forward": found.tokens_per_forward,
             "forwards": found.forwards,
@@ -64,14 +61,9 @@ def _points(run: Run) -> Iterator[Row]:
 
 def _areas(run: Run) -> Iterator[Row]:
     """AUP of the settings of each strategy together."""
-    found = against_greedy(run)
-    best = 100 * max(one.accuracy for one in found.values())
-    families: dict[str, list[str]] = {}
-    for name, method in run.methods.items():
-        families.setdefault(strategy_of(method), []).append(name)
-    for label, names in families.items():
-        points = [(found[name].tokens_per_forward, 100 * found[name].accuracy) for name in names]
-        yield {"panel": "aup", "method": label, "settings": len(names), "aup": accuracy_under_parallelism(points, best)}
+    found = areas({run.methods[name]: one for name, one in against_greedy(run).items()})
+    for name, one in found.items():
+        yield {"panel": "aup", "method": name, "settings": one.settings, "aup": one.aup}
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:

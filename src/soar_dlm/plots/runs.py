@@ -53,20 +53,16 @@ def first_of(run: Run, *kinds: str) -> RecordedMethod:
     raise NothingToDraw(f"{run.folder} has no results of {' or '.join(kinds)}.")
 
 
-def strategy_of(method: RecordedMethod) -> str:
-    """What a method is called without the settings that sweeps write after it."""
-    return method.label.partition(",")[0]
-
-
 def widest_first(runs: Sequence[Run]) -> list[Run]:
     """The runs that compare the most strategies first; a sweep has many settings of few."""
-    return sorted(runs, key=lambda run: -len(set(map(strategy_of, run.methods.values()))))
+    return sorted(runs, key=lambda run: -len({method.strategy_name for method in run.methods.values()}))
 
 
 def about(run: Run, *methods: RecordedMethod) -> str:
     """The end of a caption: the model, the task, the number of problems, the lengths, and the methods' settings."""
     own = methods or tuple(run.methods.values())
     what = f"{run.model} on {run.task}, {run.problems:,} problems, canvas {_values(one.length for one in own)}"
+    what += "".join(f", {how}" for how in dict.fromkeys(one.decoding for one in own) if how)
     if methods:
         settings = "; ".join(f"{one.label}: {_without_defaults(one.strategy)}" for one in methods)
     else:

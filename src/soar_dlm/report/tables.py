@@ -64,6 +64,7 @@ def _of_run(run: Run, several_models: bool) -> Iterator[str]:
         count = next(cell.measured.problems for (_, own), cell in made.cells.items() if own == column)
         of = "" if run.results.complete else f" of {settings['problems']:,}, so far"
         length = "blanks as long as the answer" if column.length == "right" else f"length {column.length}"
+        length += f", {column.decoding}" if column.decoding else ""
         small = f"<small>{counted(count, 'problem')}{of} · {text(length)}</small>"
         yield (
             f"<section class='task'><h3>{text(title)} {small}</h3>"
