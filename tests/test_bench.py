@@ -96,6 +96,8 @@ def test_beams_over_probabilities_have_a_plain_loop() -> None:
         "plain-soar",
         "plain-pbs",
     ]
+    assert [one.name for one in by_hand({"soar": Soar()}, ["dual"], EngineSettings())] == ["plain-soar"]
+    assert [one.name for one in by_hand({"klass": Klass()}, ["dual"], EngineSettings())] == ["plain", "plain-dual"]
     assert can_run_plainly(AdaptiveParallel())
     assert not can_run_plainly(Soar(metric="margin"))
 
@@ -301,7 +303,7 @@ def test_a_plan_makes_every_entrant_at_every_value() -> None:
         return {"pbs": PositionBeam(**more)}
 
     plan = Plan(["none", "dual"], prompt=4, canvas=6, options={"block_length": 3, "refresh_every": 2}, baseline=True)
-    names = ["pbs", "pbs, dual", "plain", "plain-dual", "plain-pbs"]
+    names = ["pbs", "pbs, dual", "plain-pbs"]
     assert [one.entrant.name for one in plan.lanes(lm, strategies)] == names
     wide = Plan(["dual"], prompt=4, over="beam", values=[1, 3], one_by_one=True).lanes(lm, strategies)
     assert [(one.value, one.entrant.name) for one in wide] == [

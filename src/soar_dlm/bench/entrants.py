@@ -115,12 +115,15 @@ def decoders(
 
 
 def by_hand(strategies: Mapping[str, Strategy], caches: Sequence[str], settings: EngineSettings) -> list[Entrant]:
-    """The plain loops that belong beside these: greedy, greedy with a dual cache, and each other strategy.
+    """The plain loops that belong beside these: for greedy, without a cache and with a dual one; for each other strategy.
 
-    A strategy that is no beam over probabilities has no plain loop.
+    A strategy that is no beam over probabilities has no plain loop; where none has one, greedy's stand for them.
     """
-    found: list[Entrant] = [ByHand("plain", lambda _: plain, Decoder("greedy", Greedy(), settings=settings))]
-    if "dual" in caches:
+    found: list[Entrant] = []
+    greedy = Greedy() in strategies.values() or not any(map(can_run_plainly, strategies.values()))
+    if greedy:
+        found.append(ByHand("plain", lambda _: plain, Decoder("greedy", Greedy(), settings=settings)))
+    if greedy and "dual" in caches:
         twin = Decoder("greedy, dual", Greedy(), {"cache": "dual"}, settings)
         found.append(ByHand("plain-dual", lambda _: plain_dual, twin))
     for name, strategy in strategies.items():
