@@ -115,7 +115,7 @@ def decoders(
 
 
 def by_hand(strategies: Mapping[str, Strategy], caches: Sequence[str], settings: EngineSettings) -> list[Entrant]:
-    """The plain loops that belong beside these: of greedy, without a cache and with a dual one, and of other strategies.
+    """The plain loops that belong beside these: of greedy, without a cache and with a dual one, and of the others.
 
     A strategy that is no beam over probabilities has no plain loop; where none has one, greedy's stand for them.
     """
