@@ -98,7 +98,8 @@ def test_beams_over_probabilities_have_a_plain_loop() -> None:
 
 def test_a_loop_that_writes_something_else_makes_the_comparison_void(model: Any) -> None:
     work = Workload(random_prompts(model.facts, 1, 4, False, 0), 8)
-    other = Decoder("greedy", Greedy(tokens_per_step=3))
+    (own,) = ByHand("plain", lambda _: plain).decode(model, work.cut(4))
+    other = Decoder("greedy", Greedy(), {"suppress_tokens": [own.tokens[-1]]})
     with pytest.raises(SettingsError, match=r"plain and greedy should write the same tokens .* comparison is void"):
         race(model, [Lane(ByHand("plain", lambda _: plain, other), work)], 1)
 
@@ -279,7 +280,7 @@ def test_random_weights_predict_other_tokens_at_other_masks_and_are_more_or_less
     sure, tokens = model.logits(model.backbone(input_ids=torch.tensor([row]))[0][0, fill]).softmax(-1).max(-1)
     assert sure.min() < 0.6
     assert sure.max() > 0.9
-    assert len(set(tokens.tolist())) > 8
+    assert len(set(tokens.tolist())) > 4
 
 
 def test_prompts_are_the_same_however_many_there_are(model: Any) -> None:

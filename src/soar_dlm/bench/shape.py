@@ -106,9 +106,9 @@ def random_model(
         torch.manual_seed(checks.seed("seed", seed))
         model = LlamaForCausalLM(stock_config(LLADA, raw)).float()
         model.lm_head.weight.normal_(0.0, SPREAD / sqrt(shape.hidden))
-        for layer in model.model.layers:
-            for part in (layer.self_attn.q_proj, layer.self_attn.k_proj):
-                part.weight.mul_(sharpness * sqrt(512 / shape.hidden))
+        for name, weight in model.model.layers.named_parameters():
+            if weight.dim() > 1:  # as large as at a hidden size of 512, where the usual ones are
+                weight.mul_(sqrt(512 / shape.hidden) * (sharpness if "q_proj" in name or "k_proj" in name else 1.0))
     facts = ModelFacts(
         shape.vocab, shape.mask_id, pad_id=0, filler_id=0, context=shape.context, thresholds=LLADA.thresholds
     )
