@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reuse", action="store_true", help="the bare forward keeps its memory for logits, too")
     settings = parser.parse_args()
-    model = random_model(SHAPE, settings.seed, "cpu")
+    model = random_model(SHAPE, settings.seed, "cpu", sharpness=1.0)
     kept = torch.zeros(4 * settings.canvas, VOCABULARY) if settings.reuse else None
     overhead(model, Greedy(), 2, 1, kept)  # warm up
     print(f"{machine_line()}; prompt {PROMPT}, canvas {settings.canvas}, float32\n")

@@ -103,7 +103,9 @@ class Plan:
         else:
             texts = task_prompts(lm, self.task, self.task.distinct("test", requests))
         made = Workload(texts, canvas, self.options.get("block_length"))
-        longest = max(len(before) + canvas + len(after) for before, after in texts)
+        longest = max(len(before) + len(after) for before, after in texts) + canvas
         if lm.context is not None and longest > lm.context:
-            raise PromptTooLong(f"Prompt and canvas are up to {longest} tokens; the model's context is {lm.context}.")
+            raise PromptTooLong(
+                f"Prompt and canvas are up to {longest} tokens; the model's context is {lm.context}. Make them shorter."
+            )
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from math import sqrt
 
@@ -19,9 +20,11 @@ from soar_dlm.models.stock import stock_config
 
 SPREAD = 0.27 * sqrt(512)
 """The standard deviation of logits: with it, confidences spread over (0, 1) as a trained model's do."""
+SHARPNESS = 4.0
+"""How much larger than usual the weights of queries and keys are: else all masks see the same and predict the same."""
 SPECIAL = 128
 """How many ids at the end of the vocabulary are special; the first of them is the mask, as in LLaDA."""
-LARGEST = 10**7
+LARGEST, MOST_LAYERS = 10**7, 1000
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,15 @@ class Shape:
         for entry in fields(self):
             checks.field(self, entry.name, checks.whole_number, 1, LARGEST)
         checks.whole_number("vocab", self.vocab, 2 * SPECIAL)
+        checks.whole_number("layers", self.layers, 1, MOST_LAYERS)
         if self.hidden % self.heads or self.hidden // self.heads % 2:
             raise SettingsError(
                 f"A shape with hidden={self.hidden} cannot have heads={self.heads}: each head takes an equal, even "
                 "share."
+            )
+        if (room := _memory()) is not None and 4 * self.parameters > room:
+            raise SettingsError(
+                f"The weights of this shape would take {4 * self.parameters / 1e9:,.0f} GB, more than this machine has."
             )
 
     @classmethod
@@ -66,8 +74,23 @@ class Shape:
     def mask_id(self) -> int:
         return self.vocab - SPECIAL
 
+    @property
+    def parameters(self) -> int:
+        """About how many weights there are."""
+        return 2 * self.vocab * self.hidden + self.layers * self.hidden * (4 * self.hidden + 3 * self.inner)
 
-def random_model(shape: Shape, seed: int, device: str | None = None, dtype: str | None = None) -> TransformersLM:
+
+def _memory() -> int | None:
+    """The bytes of memory of this machine; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def random_model(
+    shape: Shape, seed: int, device: str | None = None, dtype: str | None = None, sharpness: float = SHARPNESS
+) -> TransformersLM:
     """LLaDA at this shape; the same seed gives the same weights."""
     kind = torch.float32 if dtype is None else DTYPES[checks.known_name("dtype", dtype, DTYPES)]
     raw = {
@@ -83,6 +106,9 @@ def random_model(shape: Shape, seed: int, device: str | None = None, dtype: str 
         torch.manual_seed(checks.seed("seed", seed))
         model = LlamaForCausalLM(stock_config(LLADA, raw)).float()
         model.lm_head.weight.normal_(0.0, SPREAD / sqrt(shape.hidden))
+        for name, weight in model.model.layers.named_parameters():
+            if weight.dim() > 1:  # as large as at a hidden size of 512, where the usual ones are
+                weight.mul_(sqrt(512 / shape.hidden) * (sharpness if "q_proj" in name or "k_proj" in name else 1.0))
     facts = ModelFacts(
         shape.vocab, shape.mask_id, pad_id=0, filler_id=0, context=shape.context, thresholds=LLADA.thresholds
     )

@@ -25,7 +25,7 @@ class Workload:
     block_length: int | None = None
 
     def __post_init__(self) -> None:
-        checks.whole_number("canvas", self.canvas, 1)
+        checks.whole_number("canvas", self.canvas, 1, checks.LONGEST)
 
     def canvases(self, mask_id: int) -> list[tuple[list[int], range]]:
         """The token ids of each row, and the positions to fill."""
@@ -46,6 +46,10 @@ def random_prompts(facts: ModelFacts, count: int, length: int, mixed: bool, seed
     """
     checks.whole_number("requests", count, 1, checks.WIDEST)
     checks.whole_number("prompt", length, 0, checks.LONGEST)
+    if count * length > checks.MANY:
+        raise SettingsError(
+            f"{count} prompts of {length} tokens are more than can be held; ask for fewer or shorter ones."
+        )
     random = Random(checks.seed("seed", seed))
     special = {facts.mask_id, facts.pad_id, facts.expand_id, facts.delete_id, *facts.end_ids}
     ordinary = [token for token in range(facts.vocab_size) if token not in special]

@@ -117,6 +117,7 @@ def bench(
     check_asked(names, style, model, shape)
     several(names, {**settings, **({"beam": values[0]} if varied == "beam" else {})})
     import_library()
+    from soar_dlm.bench.entrants import NO_CACHE
     from soar_dlm.bench.plan import Plan
     from soar_dlm.bench.race import set_threads
     from soar_dlm.bench.report import Report
@@ -124,9 +125,10 @@ def bench(
     from soar_dlm.tasks.catalogue import make_task
 
     check_outputs(json_file, figure, varied)
-    make_options(Options, {**decoding, **({"cache": "dual"} if "refresh_every" in decoding else {})})
+    kinds = listed(caches)
+    make_options(Options, {**decoding, "cache": next((kind for kind in kinds if kind != NO_CACHE), None)})
     plan = Plan(
-        caches=listed(caches),
+        caches=kinds,
         task=None if task is None else make_task(task, data_dir),
         prompt=prompt,
         canvas=canvas,
