@@ -112,7 +112,7 @@ def random_model(
     facts = ModelFacts(
         shape.vocab, shape.mask_id, pad_id=0, filler_id=0, context=shape.context, thresholds=LLADA.thresholds
     )
-    return TransformersLM(model.to(usable_device(device), kind), facts)
+    return TransformersLM(model.to(usable_device(device), kind), facts, frozen=True)
 
 
 def random_checkpoint(shape: Shape, seed: int, device: str | None = None, dtype: str | None = None) -> Checkpoint:

@@ -181,7 +181,7 @@ def _from_files(
             vocab_size=model.config.vocab_size,
             thresholds=defaults.thresholds,
         )
-        running = TransformersLM(model, facts, predicts_next=family.predicts_next)
+        running = TransformersLM(model, facts, predicts_next=family.predicts_next, frozen=True)
         if family is MASKED_LM:
             running.takes_padding = padding_is_harmless(name, running)
         text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None

@@ -17,6 +17,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAtte
 
 from soar_dlm.errors import SettingsError, first_line
 from soar_dlm.models.masked_lm import Ints, ModelFacts, Past, Rows, Stored, output_column
+from soar_dlm.models.packed_head import PackedHead
 from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_ways
 from soar_dlm.models.stored import Joining, longest_stored
 
@@ -119,10 +120,11 @@ class TransformersLM(LoadedLM):
     1. The backbone runs all rows with a padding mask and position ids that start at 0 after the padding.
     2. The head is whatever the model computes from the backbone's states, run on the requested places only.
 
-    The model is put into evaluation mode and made to attend in both directions; otherwise it stays as it was.
+    The model is put into evaluation mode and made to attend in both directions; otherwise it stays as it was. If it is
+    ``frozen``, nobody else changes its weights, and the head may keep a copy of them in another layout.
     """
 
-    def __init__(self, model: Any, facts: ModelFacts, *, predicts_next: bool = False) -> None:
+    def __init__(self, model: Any, facts: ModelFacts, *, predicts_next: bool = False, frozen: bool = False) -> None:
         model.eval()
         look_both_ways(model)
         self.backbone = model.base_model
@@ -130,6 +132,7 @@ class TransformersLM(LoadedLM):
         super().__init__(self.backbone, facts, predicts_next)
         self._rest = _without_backbone(model)
         self._matrix = lone_matrix(self._rest) if is_own_class(model) else None
+        self._frozen = frozen
         self._prepares_mask = has_full_attention(model) and model.config._attn_implementation == "sdpa"
         self._takes_positions = _takes(self.backbone, "position_ids")
         self._first_position = first_position(self.backbone)
@@ -216,7 +219,7 @@ class TransformersLM(LoadedLM):
         count, width = rows.ids.shape
         device = rows.ids.device
         padding = torch.zeros(count, dtype=torch.int64, device=device) if rows.padding is None else rows.padding
-        pads = padding.tolist()
+        pads = [width - own.size for own in past.places]
         places = np.zeros((count, width), dtype=np.int64)
         for row, own in enumerate(past.places):
             places[row, pads[row] :] = own
@@ -233,9 +236,15 @@ class TransformersLM(LoadedLM):
             inputs["attention_mask"] = self._mask(real, width)
         return self._run(rows.ids, inputs, rows.row, rows.column, padding), cache.kept()
 
+    @cached_property
+    def _packed(self) -> PackedHead | None:
+        return PackedHead.of(self._matrix) if self._frozen and self._matrix is not None else None
+
     @torch.inference_mode()
     def head(self, hidden: Tensor, out: Tensor) -> None:
-        if self._matrix is not None and (self._matrix.dtype, self._matrix.device) == (out.dtype, out.device):
+        if self._packed is not None:
+            self._packed.multiply(hidden, out)
+        elif self._matrix is not None and (self._matrix.dtype, self._matrix.device) == (out.dtype, out.device):
             torch.mm(hidden, self._matrix.T, out=out)
         else:
             super().head(hidden, out)
