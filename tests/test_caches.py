@@ -423,6 +423,24 @@ def test_a_masked_lm_with_a_cache_interface_stores_too() -> None:
     assert found.cache == "dual"
 
 
+def test_a_model_that_rounds_its_activations_stores_too() -> None:
+    """With int8 activations the trial's states moved by two percent, and the model was refused."""
+
+    def rounded(module: torch.nn.Module, given: Any, made: torch.Tensor) -> torch.Tensor:
+        step = made.abs().max() / 31
+        return (made / step).round() * step
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SMALL, hidden_size=16, intermediate_size=16, is_causal=False)
+    llama = transformers.LlamaForCausalLM(config)
+    for layer in llama.model.layers.modules():
+        if isinstance(layer, torch.nn.Linear):
+            layer.register_forward_hook(rounded)
+    model = soar.load(llama, mask_token_id=39, family="llada")
+    (found,) = model.decode([[1, 2, 3, 39, 39]], soar.Greedy(), cache="dual", early_exit=False)
+    assert found.cache == "dual"
+
+
 def test_mistakes_in_the_options() -> None:
     with pytest.raises(SettingsError, match="refresh_every needs a cache"):
         Options(refresh_every=2)

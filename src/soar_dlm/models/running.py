@@ -22,6 +22,11 @@ from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_wa
 from soar_dlm.models.stored import Joining, longest_stored
 
 
+ROUNDING = 0.1
+"""How far states may be off, by the largest of them, where a forward is the same but for rounding: int8 activations
+round by some percent. A forward that does not see what is stored is off by more than the states themselves."""
+
+
 def device_of(module: nn.Module) -> torch.device:
     """Where a model wants its rows; offloaded weights, which are on "meta" until they are used, do not count."""
     devices = (parameter.device for parameter in module.parameters())
@@ -204,7 +209,7 @@ class TransformersLM(LoadedLM):
         window = Rows.packed([canvas[run]], [places], self._facts.pad_id, self.device)
         part, _ = self.hidden_over(window, Past([run], [stored], [None]))
         plain = self.hidden(rows)
-        if max((part - plain).abs().max(), (whole - plain).abs().max()) > 0.01 * plain.abs().max():
+        if max((part - plain).abs().max(), (whole - plain).abs().max()) > ROUNDING * plain.abs().max():
             return None
         return sum(part.element_size() * part[:, 0].numel() for pair in stored.layers for part in pair)
 
