@@ -1,12 +1,12 @@
 """What caches cost in accuracy: the same problems decoded without a cache, with "prefix" and with "dual".
 
-    python -m benchmarks.caches                                 mini-gsm and mini-code, blocks of 8, 16 and all
-    python -m benchmarks.caches --tasks mini-gsm --limit 100    a first look
+    python -m benchmarks.caches                                 everything, about three hours on a core
+    python -m benchmarks.caches --tasks mini-gsm --blocks 8     a part
     python -m benchmarks.caches --show                          only report, from the results that are there
 
-All methods decode the same test problems in turns (soar_dlm.evals.comparison.compare); the thresholds are those of
-table1, chosen on validation problems without a cache. Interrupt it whenever you like: the same command resumes. The
-results of a finished task are kept in docs/results/caches.json, so that a report does not need the folders.
+All methods of a part decode the same test problems in turns (soar_dlm.evals.comparison.compare); the thresholds are
+those of table1, chosen on validation problems without a cache. Interrupt it whenever you like; the same command
+resumes. The figures of a finished part are kept in docs/results/caches.json: a report does not need the folders.
 """
 
 from __future__ import annotations
@@ -61,33 +61,30 @@ def named(strategy: str, block: str, cache: str) -> str:
     return f"{strategy}, block {block}, cache {cache}"
 
 
-def methods(task: str) -> dict[str, Method]:
+def methods(task: str, block: str) -> dict[str, Method]:
+    length = int(block) if block.isdigit() else None
     return {
-        named(name, block, cache): Method(
-            strategy, options={**options, "block_length": int(block) if block.isdigit() else None}
-        )
-        for block, caches in SETTINGS.items()
+        named(name, block, cache): Method(strategy, options={**options, "block_length": length})
         for name, strategy in strategies(task).items()
-        for cache, options in caches.items()
+        for cache, options in SETTINGS[block].items()
     }
 
 
-def figures(run: Results) -> dict[str, Any]:
-    """Each method against the same strategy in the same blocks without a cache."""
+def figures(run: Results, block: str) -> dict[str, Any]:
+    """Each method against the same strategy without a cache."""
     records = list(run.whole_chunks())
-    task, rows = run.settings["task"], []
-    for block, caches in SETTINGS.items():
-        for name in strategies(task):
-            mine = {named(name, block, cache): cache for cache in caches}
-            found = summary([one for one in records if one.method in mine], named(name, block, "none"))
-            for method, cache in mine.items():
-                one = found[method]
-                test = "" if cache == "none" else significance(one)
-                rows.append([block, name, cache, rate(one), f"{one.forwards:.1f}", test])
+    rows = []
+    for name in strategies(run.settings["task"]):
+        mine = {named(name, block, cache): cache for cache in SETTINGS[block]}
+        found = summary([one for one in records if one.method in mine], named(name, block, "none"))
+        for method, cache in mine.items():
+            one = found[method]
+            test = "" if cache == "none" else significance(one)
+            rows.append([name, cache, rate(one), f"{one.forwards:.1f}", test])
     return {"made_with": made_with(run), "problems": run.settings["problems"], "rows": rows}
 
 
-def page(kept: dict[str, Any]) -> str:
+def page(kept: Mapping[str, Any]) -> str:
     lines = [
         "# What caches cost in accuracy",
         "",
@@ -96,46 +93,52 @@ def page(kept: dict[str, Any]) -> str:
         "a cache, with the problems gained and lost. Where the whole canvas is one block, both caches store the prompt",
         "alone.",
     ]
-    for task, found in kept.items():
-        head = ["block", "strategy", "cache", "accuracy", "forwards", "p (gained, lost)"]
-        lines += [
-            "",
-            f"## {task}",
-            "",
-            f"{found['made_with']} {found['problems']} problems.",
-            "",
-            table(head, found["rows"]),
-        ]
+    head = ["strategy", "cache", "accuracy", "forwards", "p (gained, lost)"]
+    for task, block in ((task, block) for task in THRESHOLDS for block in SETTINGS):
+        if found := kept.get(f"{task} {block}"):
+            within = f"blocks of {block}" if block.isdigit() else block
+            about = f"{found['made_with']} {found['problems']:,} problems."
+            lines += ["", f"## {task}, {within}", "", about, "", table(head, found["rows"])]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default=",".join(THRESHOLDS))
+    parser.add_argument("--blocks", default=",".join(SETTINGS))
     parser.add_argument("--limit", type=int, default=1000, help="test problems of each task")
     parser.add_argument("--chunk", type=int, default=50, help="problems that a method decodes in one turn")
     parser.add_argument("--output", type=Path, default=BUILD / "caches", help="where the records go")
     parser.add_argument("--show", action="store_true", help="only report, from the results that are there")
     given = parser.parse_args()
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    try:
-        for name in listed(given.tasks):
-            folder = given.output / name
+    for task, block in ((task, block) for task in listed(given.tasks) for block in listed(given.blocks)):
+        folder = given.output / task / block.replace(" ", "-")
+        try:
             if not given.show:
-                task = make_task(name)
-                problems = task.distinct("test", given.limit)
-                compared = methods(name)
-                with bar(name, len(problems) * len(compared), Console(stderr=True, highlight=False)) as count:
-                    compare(
-                        load("mini-llada"), task, problems, compared, chunk=given.chunk, folder=folder, on_record=count
-                    )
+                decode(task, block, given.limit, given.chunk, folder)
             if folder.exists():
-                kept[name] = figures(ResultFolder(folder).read())
-    except SoarError as error:
-        raise SystemExit(f"caches: {error}") from error
-    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    PAGE.write_text(page(kept))
-    print(page(kept))
+                keep(task, block, figures(ResultFolder(folder).read(), block))
+        except SoarError as error:
+            raise SystemExit(f"caches: {error}") from error
+    made = page(_kept())
+    PAGE.write_text(made, encoding="utf-8")
+    print(made)
+
+
+def decode(name: str, block: str, limit: int, chunk: int, folder: Path) -> None:
+    """Decode what the folder does not have yet."""
+    task = make_task(name)
+    problems, compared = task.distinct("test", limit), methods(name, block)
+    with bar(f"{name}, {block}", limit * len(compared), Console(stderr=True, highlight=False)) as count:
+        compare(load("mini-llada"), task, problems, compared, chunk=chunk, folder=folder, on_record=count)
+
+
+def keep(task: str, block: str, found: Mapping[str, Any]) -> None:
+    KEPT.write_text(json.dumps({**_kept(), f"{task} {block}": found}, indent=1) + "\n", encoding="utf-8")
+
+
+def _kept() -> dict[str, Any]:
+    return dict(json.loads(KEPT.read_text(encoding="utf-8"))) if KEPT.exists() else {}
 
 
 if __name__ == "__main__":
