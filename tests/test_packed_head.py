@@ -15,6 +15,7 @@ from soar_dlm.models.running import TransformersLM
 @pytest.fixture
 def always_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_head, "LEAST", 0)
+    monkeypatch.setattr(packed_head, "TILE", 16)
     if PackedHead.of(torch.randn(8, 4)) is None:
         pytest.skip("this build of PyTorch does not lay out matrices")
 

@@ -11,15 +11,21 @@ from torch import Tensor
 
 LEAST = 16 * 2**20
 """Bytes of a matrix that is worth it; a smaller one stays in the processor's caches."""
-ROWS = 32
-"""Rows of a product at a time."""
+TILE = 16384
+"""Tokens of the vocabulary in a product."""
 
 
 class PackedHead:
-    """The product of states [S, D] with a matrix [V, D], rearranged; :meth:`of` makes one where that is possible."""
+    """The product of states [S, D] with a matrix [V, D], rearranged; :meth:`of` makes one where that is possible.
+
+    The matrix is in tiles of some tokens each. Every tile is multiplied with all states at once, so that the matrix is
+    read from memory once however many there are, and the product is small enough to be copied while it is close.
+    """
 
     def __init__(self, matrix: Tensor) -> None:
-        self._packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix.detach(), None)
+        self._tiles: list[Tensor] = [
+            torch.ops.mkldnn._reorder_linear_weight(tile, None) for tile in matrix.detach().split(TILE)
+        ]
 
     @classmethod
     def of(cls, matrix: Tensor) -> PackedHead | None:
@@ -36,10 +42,9 @@ class PackedHead:
         return packed
 
     def multiply(self, states: Tensor, out: Tensor) -> None:
-        """Write the product into ``out`` [S, V], some rows at a time, so that it passes through the same memory."""
-        for low in range(0, len(states), ROWS):
-            made = torch.ops.mkldnn._linear_pointwise(states[low : low + ROWS], self._packed, None, "none", [], "")
-            out[low : low + ROWS].copy_(made)
+        """Write the product into ``out`` [S, V]."""
+        for own, tile in zip(out.split(TILE, dim=1), self._tiles, strict=True):
+            own.copy_(torch.ops.mkldnn._linear_pointwise(states, tile, None, "none", [], ""))
 
 
 def _has_onednn() -> bool:
