@@ -24,7 +24,7 @@ class PackedHead:
 
     def __init__(self, matrix: Tensor) -> None:
         self._tiles: list[Tensor] = [
-            torch.ops.mkldnn._reorder_linear_weight(tile, None) for tile in matrix.detach().split(TILE)
+            torch.ops.mkldnn._reorder_linear_weight(tile, None) for tile in torch.split(matrix.detach(), TILE)
         ]
 
     @classmethod
@@ -43,7 +43,7 @@ class PackedHead:
 
     def multiply(self, states: Tensor, out: Tensor) -> None:
         """Write the product into ``out`` [S, V]."""
-        for own, tile in zip(out.split(TILE, dim=1), self._tiles, strict=True):
+        for own, tile in zip(torch.split(out, TILE, dim=1), self._tiles, strict=True):
             own.copy_(torch.ops.mkldnn._linear_pointwise(states, tile, None, "none", [], ""))
 
 

@@ -21,7 +21,6 @@ from soar_dlm.models.packed_head import PackedHead
 from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_ways
 from soar_dlm.models.stored import Joining, longest_stored
 
-
 ROUNDING = 0.1
 """How far states may be off, by the largest of them, where a forward is the same but for rounding: int8 activations
 round by some percent. A forward that does not see what is stored is off by more than the states themselves."""
