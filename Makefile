@@ -3,7 +3,7 @@
 #   make test    install into .venv and run every check: lint, types, import contracts, tests
 #   make docs    install into .venv and build the documentation as a site, build/site/index.html, which needs no network
 #   make arena   compare every strategy on 1,000 problems of each task, which takes many hours; it resumes
-#   make bench   time strategies and caches against plain loops, which takes an hour on a quiet machine
+#   make bench   time strategies and caches against plain loops, which takes two hours on a quiet machine
 #   make test-kernels    run the tests with the kernels of other processors, which takes an hour or more
 
 PYTHON ?= python3
@@ -50,27 +50,9 @@ format: $(VENV)/.ready-dev
 overhead: $(VENV)/.ready
 	$(BIN)/python benchmarks/overhead.py
 
-# A LLaDA-shaped model with random weights, 512 tokens of prompt, one thread and two: what docs/performance.md shows.
-BENCH = $(BIN)/soar bench --block-length 32 --prompt 512
-TIMED = docs/results/bench
 bench: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'
-	mkdir -p $(TIMED)
-	for threads in 1 2; do \
-	    $(BENCH) -n 128 -s greedy --caches none,prefix,dual --baseline --threads $$threads --repeats 1 \
-	        --json $(TIMED)/greedy-$$threads.json || exit 1; \
-	    $(BENCH) -n 128 -s soar --beam 2 --threshold 0.5 --caches none,dual --baseline --threads $$threads --repeats 1 \
-	        --json $(TIMED)/soar-$$threads.json || exit 1; \
-	    $(BENCH) -n 128 -s pbs --over beam=1,2,4 --caches dual --threads $$threads \
-	        --json $(TIMED)/beam-$$threads.json --figure docs/figures/bench-beam-$$threads.svg || exit 1; \
-	    $(BENCH) -n 64 -s greedy --caches dual --requests 16 --mixed --one-by-one --against "greedy, dual, one by one" \
-	        --threads $$threads --repeats 2 --json $(TIMED)/requests-$$threads.json || exit 1; done
-	$(BENCH) -n 64 -s greedy --caches none,prefix,dual --over prompt=32,128,512,1024 --threads 1 --repeats 2 \
-	    --json $(TIMED)/prompt.json --figure docs/figures/bench-prompt.svg
-	$(BENCH) -s greedy --caches none,prefix,dual --over canvas=32,64,128 --threads 1 --repeats 1 \
-	    --json $(TIMED)/canvas.json --figure docs/figures/bench-canvas.svg
-	$(BIN)/soar bench --prompt 64 -n 256 --requests 32 -s greedy --tokens-per-step 64 --caches none,dual --repeats 1 \
-	    --json $(TIMED)/memory.json
+	$(BIN)/python -m benchmarks.performance
 
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.fuzz

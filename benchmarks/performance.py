@@ -1,14 +1,19 @@
-"""The tables of docs/performance.md, from what `make bench` and the other benchmarks wrote.
+"""What docs/performance.md shows: everything is measured by ``soar bench``, and its tables become those of the page.
 
-    python -m benchmarks.performance
+    python -m benchmarks.performance                    all that has no results yet, two hours on a quiet machine
+    python -m benchmarks.performance greedy-1 soar-1    these again
+    python -m benchmarks.performance --show             only fill the page, from the results that are there
 
-The page is written by hand but for what is between ``<!-- table NAME -->`` and ``<!-- end -->``: there go the table of
-``docs/results/bench/NAME.md``, or the one that a function here makes.
+The page is written by hand but for what is between ``<!-- table NAME -->`` and ``<!-- end -->``: there goes the table
+of ``docs/results/bench/NAME.md``, or the one that a function here makes.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,8 +22,32 @@ from soar_dlm.strict_json import read_json
 
 PAGE, FOLDER = RESULTS.parent / "performance.md", RESULTS / "bench"
 REGION = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+FIGURES = PAGE.parent / "figures"
 ONCE, TWICE = "1", "2"
 """How many threads."""
+
+LONG = "--block-length 32 --prompt 512"
+BOTH = {
+    "greedy": f"{LONG} -n 128 -s greedy --caches none,prefix,dual --baseline --repeats 1",
+    "soar": f"{LONG} -n 128 -s soar --beam 2 --threshold 0.5 --caches none,dual --baseline --repeats 1",
+    "beam": f"{LONG} -n 128 -s pbs --over beam=1,2,4 --caches dual --repeats 3",
+    "requests": f"{LONG} -n 64 -s greedy --caches dual --requests 16 --mixed --one-by-one --repeats 2",
+}
+"""Measured with one thread and with two: what ``soar bench`` is asked."""
+MEASURED = {
+    **{
+        f"{name}-{threads}": f"{asked} --threads {threads}" for threads in (ONCE, TWICE) for name, asked in BOTH.items()
+    },
+    "prompt": "--block-length 32 -n 64 -s greedy --caches none,prefix,dual --over prompt=32,128,512,1024 --threads 1 "
+    "--repeats 2",
+    "canvas": f"{LONG} -s greedy --caches none,prefix,dual --over canvas=32,64,128 --threads 1 --repeats 1",
+    "batch": f"{LONG} -n 32 -s greedy --caches none,dual --over requests=1,4,16 --threads 1 --repeats 1",
+    "memory": "--block-length 64 --prompt 64 -n 256 --requests 32 -s greedy --tokens-per-step 64 --caches none,dual "
+    "--threads 1 --repeats 1",
+}
+"""Every measurement by name."""
+DRAWN = {"beam-1": "bench-beam", "prompt": "bench-prompt", "canvas": "bench-canvas", "batch": "bench-batch"}
+"""The figures of measurements over a variable."""
 
 RATIOS: Mapping[str, tuple[str, str, str]] = {
     "Greedy, dual cache, over no cache": ("greedy", "greedy, dual", "greedy"),
@@ -93,7 +122,27 @@ def filled(page: str) -> str:
     return REGION.sub(region, page)
 
 
+def measure(name: str) -> None:
+    """Run ``soar bench``, and keep its table, its data and its figure."""
+    FOLDER.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "soar_dlm", "bench", *MEASURED[name].split(), "--format", "markdown"]
+    command += ["--json", str(FOLDER / f"{name}.json")]
+    command += ["--figure", str(FIGURES / f"{DRAWN[name]}.svg")] if name in DRAWN else []
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    (FOLDER / f"{name}.md").write_text(made, encoding="utf-8")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASURED))
+    parser.add_argument("--show", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    if unknown := [name for name in given.names if name not in MEASURED]:
+        parser.error(f"there is no measurement called {unknown[0]}; choose from {', '.join(MEASURED)}")
+    missing = [name for name in MEASURED if not (FOLDER / f"{name}.md").exists()]
+    for name in [] if given.show else given.names or missing:
+        print(name, flush=True)
+        measure(name)
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

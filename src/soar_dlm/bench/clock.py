@@ -21,7 +21,7 @@ PARTS = ("backbone", "head", "search")
 class Clock:
     """Seconds by part; time in a part inside another counts for the inner one alone.
 
-    An accelerator works while the host goes on, so the clock waits for it at the ends of each part.
+    An accelerator works while the host continues, so the clock waits for it at the ends of each part.
     """
 
     def __init__(self, device: torch.device) -> None:
