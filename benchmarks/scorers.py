@@ -2,6 +2,8 @@
 
     python -m benchmarks.scorers --data-dir DATA
 
+Prints what it finds and, of all four benchmarks, also writes it to ``docs/results/scorers.md``.
+
 All reference answers must be judged right and all wrong answers wrong, or the exit code is 1. "Not plain" names the
 problems whose tests use objects of the program that cannot cross to the judge as plain values; they cross by reference.
 The judge of GSM8K must agree with that of lm-evaluation-harness on texts of many shapes, the judge of HumanEval with
@@ -16,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.pages import RESULTS, conditions, table, write
 from soar_dlm.errors import SoarError
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.tasks.gsm8k import final_number
@@ -29,6 +32,11 @@ from soar_dlm.tasks.unit_tests import TEST_LIMITS
 
 TASKS = ("gsm8k", "humaneval", "mbpp", "humaneval-infilling-single")
 WRONG = {"gsm8k": "#### -12345", "humaneval": "    return 'wrong'\n", "mbpp": "wrong = True\n"}
+HEAD = ("benchmark", "problems", "reference answers right", "wrong answers right", "not plain", "seconds")
+LEGEND = (
+    "Every problem is judged twice: with its reference answer, and with an answer that cannot be right. "
+    '"Not plain" counts the problems whose tests use objects of the program, which cross to the judge by reference.'
+)
 IGNORED = (",", r"\$", "(?s).*#### ", r"\.$")
 
 
@@ -110,31 +118,43 @@ def code_agreement(problems: Sequence[Problem]) -> str:
     return f"{same} of {len(both)} programs judged as code_eval does"
 
 
+def judged(task: Task) -> tuple[list[object], int]:
+    """The row of a benchmark, and how many answers were judged wrongly."""
+    problems = list(task.problems("test"))
+    started = time.perf_counter()
+    right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
+    wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
+    seconds = time.perf_counter() - started
+    rates = (f"{count} ({count / len(problems):.0%})" for count in (right, wrong))
+    return [task.name, len(problems), *rates, references(task, problems), f"{seconds:.0f}"], len(
+        problems
+    ) - right + wrong
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, help="folder with the benchmarks' files; else the Hub")
     parser.add_argument("--tasks", default=",".join(TASKS))
     given = parser.parse_args()
-    misjudged = 0
+    names = given.tasks.split(",")
+    misjudged, rows = 0, []
     try:
-        print(
-            "| benchmark | problems | reference answers right | wrong answers right | not plain | seconds |\n"
-            "|---|---|---|---|---|---|"
+        for name in names:
+            row, missed = judged(make_task(name, given.data_dir))
+            misjudged += missed
+            rows.append(row)
+            print(" | ".join(map(str, row)), flush=True)
+        agreed = (
+            f"GSM8K: {gsm8k_agreement(list(make_task('gsm8k', given.data_dir).problems('test')))}.",
+            f"HumanEval: {code_agreement(list(make_task('humaneval', given.data_dir).problems('test')))}.",
         )
-        for name in given.tasks.split(","):
-            task = make_task(name, given.data_dir)
-            problems = list(task.problems("test"))
-            started = time.perf_counter()
-            right = sum(task.all_correct(problems, [problem.answer for problem in problems]))
-            wrong = sum(task.all_correct(problems, wrong_answers(task, problems)))
-            seconds = time.perf_counter() - started
-            misjudged += len(problems) - right + wrong
-            cells = (name, len(problems), right, wrong, references(task, problems), f"{seconds:.0f}")
-            print(f"| {' | '.join(map(str, cells))} |", flush=True)
-        print(f"\nGSM8K: {gsm8k_agreement(list(make_task('gsm8k', given.data_dir).problems('test')))}")
-        print(f"HumanEval: {code_agreement(list(make_task('humaneval', given.data_dir).problems('test')))}")
     except SoarError as error:
         raise SystemExit(f"scorers: {error}") from error
+    found = "\n\n".join([table(HEAD, rows), *agreed])
+    print(f"\n{found}")
+    if set(TASKS) <= set(names):
+        about = f"`python -m benchmarks.scorers --data-dir DATA`. {conditions()} {LEGEND}"
+        write(RESULTS / "scorers.md", "Judges", "Reference answers and wrong ones", f"{about}\n\n{found}")
     raise SystemExit(misjudged > 0)
 
 

@@ -49,6 +49,19 @@ def test_the_second_process_is_told_who_holds_the_file_before_it_loads_a_model(t
     assert os.listdir(tmp_path) == ["link.jsonl"], "no lock is left, and nothing was written"
 
 
+def test_a_file_that_another_process_writes_is_in_use_rather_than_there_already(tmp_path: Path) -> None:
+    """The second process was told to add --overwrite or --resume, and then that the file is in use."""
+    file = tmp_path / "out.jsonl"
+    options = [*BASE, "hi", "-o", str(file)]
+    with held(file) as holder:
+        file.touch()
+        with pytest.raises(InputFileError, match=f"in use: process {holder} on "):
+            invoke(*options)
+    with pytest.raises(InputFileError, match=r"exists\. Replace it with --overwrite"):
+        invoke(*options)
+    assert os.listdir(tmp_path) == ["out.jsonl"]
+
+
 @pytest.mark.parametrize("size", [150, 1000, 1500])
 def test_a_batch_that_finds_the_disk_full_keeps_whole_lines_and_resumes(
     random_llada: LM, tmp_path: Path, size: int

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import Tensor
 
-from soar_dlm import Candidate, Pool, Proposal, Strategy
+from soar_dlm import METRICS, Candidate, Metric, Pool, Proposal, Strategy
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request, StepEvent
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.errors import SettingsError, SoarError, StopError, StrategyError, UnexpectedError
 from soar_dlm.options import Options
+from soar_dlm.search.confidence import PROBABILITY
+from soar_dlm.search.deliberate import Deliberate
 from soar_dlm.search.greedy import Greedy
 from soar_dlm.search.position_beam import PositionBeam
 from soar_dlm.search.question import Reading
-from tests.crafted import CraftedLM, canvas_request, random_lm, scripted_lm
+from tests.crafted import CraftedLM, canvas_request, decode, random_lm, scripted_lm
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,63 @@ def test_a_metric_that_does_not_exist_is_refused_before_others_are_read_with_it(
     with pytest.raises(SettingsError, match="There is no metric 'nonsense'"):
         engine.add(Request([1, 8], [1], Unmeasured()))
     assert outcomes(engine)[0].decoding is not None
+
+
+BROKEN_METRICS: dict[str, tuple[Callable[..., Any], str]] = {
+    "raises": (failing, "ZeroDivisionError: a bug of the author's"),
+    "returns nothing": (lambda values, tokens: None, "a tensor of real numbers, not None"),
+    "returns a number": (lambda values, tokens: 0.5, "a tensor of real numbers, not 0.5"),
+    "returns complex numbers": (lambda values, tokens: tokens * 1j, "a tensor of real numbers"),
+    "returns one for all": (lambda values, tokens: values.sum(), "of shape [3] on cpu, not of shape [] on cpu"),
+    "is wrong about shapes": (lambda values, tokens: values.view(7), "RuntimeError"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_METRICS)
+def test_a_metric_that_fails_while_reading_ends_its_own_request_and_no_other(case: str) -> None:
+    """It failed in the forward that all requests share, which ended all of them."""
+    measure, words = BROKEN_METRICS[case]
+    METRICS.register("broken", Metric("broken", 0.0, 1.0, measure))
+    model = random_lm(1)
+    neighbour = canvas_request(model, [1, 2], 3, PositionBeam(beam=2))
+    (expected,) = decode(model, [neighbour])
+    engine = Engine(model)
+    for request in (neighbour, canvas_request(model, [3], 3, Greedy(metric="broken")), neighbour):
+        engine.add(request)
+    found = outcomes(engine)
+    assert isinstance(found[1].error, StrategyError)
+    assert "The metric 'broken'" in str(found[1].error)
+    assert words in str(found[1].error)
+    assert found[0].decoding == found[2].decoding == expected
+    assert not engine.busy
+
+
+def test_a_metric_that_fails_on_one_of_its_requests_spares_the_others() -> None:
+    """Requests with one metric are measured together, so one that it cannot measure ended the rest."""
+
+    def measure(shifted: Tensor, tokens: Tensor) -> Tensor:
+        assert not (tokens == 3).any(), "a token that this metric does not know"
+        return PROBABILITY.measure(shifted, tokens)
+
+    METRICS.register("choosy", Metric("choosy", 0.0, 1.0, measure))
+    model = CraftedLM(lambda tokens, position: [5.0 * (token == tokens[0]) for token in range(9)], 9)
+    engine = Engine(model)
+    for first in (1, 3, 2):
+        engine.add(canvas_request(model, [first], 3, Greedy(metric="choosy")))
+    found = outcomes(engine)
+    assert "a token that this metric does not know" in str(found[1].error)
+    assert [found[ticket].decoding.tokens for ticket in (0, 2)] == [(1,) * 4, (2,) * 4]  # type: ignore[union-attr]
+
+
+def test_a_metric_that_fails_on_several_tokens_ends_its_own_request() -> None:
+    METRICS.register("half", Metric("half", 0.0, 1.0, PROBABILITY.measure, failing))
+    model = random_lm(1)
+    engine = Engine(model)
+    engine.add(canvas_request(model, [3], 3, Deliberate(metric="half", threshold=0.9)))
+    engine.add(canvas_request(model, [3], 3, Greedy(metric="half")))
+    found = outcomes(engine)
+    assert "The metric 'half' failed. ZeroDivisionError" in str(found[0].error)
+    assert found[1].decoding is not None
 
 
 def test_a_failing_decode_ends_only_requests_with_stop_strings() -> None:

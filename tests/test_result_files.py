@@ -108,6 +108,25 @@ def test_only_a_last_line_without_its_line_feed_is_torn(
     assert timeless(folder) == about(timeless(whole))
 
 
+def test_a_folder_without_a_manifest_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """It said that there is no such directory, of a folder that was there."""
+    with pytest.raises(
+        InputFileError, match=r"manifest\.json cannot be read \(No such file.*with a manifest\.json in it"
+    ):
+        ResultFolder(tmp_path).read()
+
+
+def test_what_is_wrong_with_a_file_is_told_in_one_sentence(whole: Path, tmp_path: Path) -> None:
+    """After the colon it began with a capital letter."""
+    folder = copied(whole, tmp_path)
+    (folder / RESULTS).write_bytes(b"oops\n")
+    with pytest.raises(InputFileError, match=r"line 1, is damaged: it is not JSON"):
+        ResultFolder(folder).read()
+    (folder / MANIFEST).write_bytes(b"oops\n")
+    with pytest.raises(InputFileError, match=r"not the manifest of a run: it is not JSON"):
+        ResultFolder(folder).read()
+
+
 def test_a_run_that_was_killed_before_its_first_line_may_start_again_with_other_settings(
     random_llada: LM, whole: Path, tmp_path: Path
 ) -> None:

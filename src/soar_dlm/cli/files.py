@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -48,21 +48,27 @@ class Output:
         if self._path is None:
             return
         with explained("write", self._path):
-            if self._path.is_file() and not overwrite and not resume:
-                how = ", or continue an interrupted run with --resume" if many else ""
-                raise InputFileError(f"{self._path} exists. Replace it with --overwrite{how}, or choose another file.")
             folder = self._path.resolve().parent
             self._is_file = self._path.is_file() or not self._path.exists()
+            self._lockable = self._is_file and os.access(folder, os.W_OK)
+            if self._path.is_file() and not overwrite and not resume:
+                how = ", or continue an interrupted run with --resume" if many else ""
+                with self._lock(self._path):  # while another process writes it, no option would help
+                    raise InputFileError(
+                        f"{self._path} exists. Replace it with --overwrite{how}, or choose another file."
+                    )
             needed = [self._path] if self._path.exists() else []
             needed += [folder] if self._is_file and not (many and needed) else []  # what is replaced is moved there
             if self._path.is_dir() or not all(os.access(place, os.W_OK) for place in needed):
                 raise InputFileError(f"Cannot write {self._path}. Check that its folder exists and can be written to.")
-            self._lockable = self._is_file and os.access(folder, os.W_OK)
 
     def __enter__(self) -> Output:
-        if self._path is not None and self._lockable:
-            self._held.enter_context(locked_file(self._path))
+        if self._path is not None:
+            self._held.enter_context(self._lock(self._path))
         return self
+
+    def _lock(self, path: Path) -> AbstractContextManager[None]:
+        return locked_file(path) if self._lockable else nullcontext()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

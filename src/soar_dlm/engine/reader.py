@@ -12,13 +12,13 @@ from torch import Tensor
 
 from soar_dlm.engine.bases import Run
 from soar_dlm.engine.forwards import Forwards, Row
+from soar_dlm.engine.measuring import checked_metric
 from soar_dlm.engine.memory import OutOfRoom, out_of_room
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.transfer import HostPart, Slice, to_host
-from soar_dlm.errors import OutOfMemory, SoarError
+from soar_dlm.errors import OutOfMemory, SoarError, StrategyError
 from soar_dlm.models.masked_lm import MaskedLM, Stored
 from soar_dlm.search.candidate import Ints
-from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.question import ONLY_TOKENS, Question, Reading, Wanted
 from soar_dlm.search.reading import BANNED, ban, read, read_more
 from soar_dlm.search.sampling import Sampling
@@ -138,6 +138,8 @@ class Reader:
     5. What was read of the whole batch comes to the host in one transfer.
     6. Where the head runs out of memory, its budget is halved. A question that does not fit even so, or whose row
        does not, is answered by an error.
+    7. Where a metric fails, the questions that are read with it are read again one by one, and only those on which it
+       fails are answered by its error.
     """
 
     def __init__(self, model: MaskedLM, settings: EngineSettings) -> None:
@@ -157,7 +159,7 @@ class Reader:
     def _answers(self, asked: Sequence[Asked]) -> list[Answered]:
         """The answers to questions sorted by their settings."""
         groups = [list(members) for _, members in groupby(asked, key=lambda one: one.settings)]
-        parts = [_Part.of(members, self.model.device) for members in groups]
+        parts = self._parts(groups)
         rows = [one.rows(self.model.facts.mask_id) for one in asked]
         guided = [place for place, own in enumerate(rows) if len(own) > 1]
         outcome = self._forwards.run([*(own[0] for own in rows), *(rows[place][1] for place in guided)])
@@ -169,6 +171,10 @@ class Reader:
             return [Answered(errors[place]) for place in range(len(asked))]
         try:
             on_host = self._read(parts, outcome.states)
+            failed = [isinstance(part, StrategyError) for part in on_host]
+            if any(failed):
+                groups = [own for members, alone in zip(groups, failed, strict=True) for own in _split(members, alone)]
+                on_host = self._read(self._parts(groups), outcome.states)
         except OutOfRoom as error:
             return [Answered(_no_head(error)) for _ in asked]
         kept: list[list[Stored | None]] = [[] for _ in asked]
@@ -179,18 +185,26 @@ class Reader:
             start = 0
             for one in members:
                 span, settings = slice(start, start + one.size), one.settings
-                read_there = part.reading(one.question, span, settings.wanted, settings.given)
                 place = len(answers)
+                if isinstance(part, StrategyError):
+                    read_there: Reading | SoarError = part
+                else:
+                    read_there = part.reading(one.question, span, settings.wanted, settings.given)
                 answers.append(Answered(errors.get(place) or read_there, kept[place]))
                 start += one.size
         return answers
 
-    def _read(self, parts: Sequence[_Part], hidden: Tensor) -> list[HostPart]:
+    def _parts(self, groups: Sequence[Sequence[Asked]]) -> list[_Part]:
+        return [_Part.of(members, self.model.device) for members in groups]
+
+    def _read(self, parts: Sequence[_Part], hidden: Tensor) -> list[HostPart | StrategyError]:
         """What is read of each part; the budget shrinks until there is room, or one place has none."""
         while True:
             try:
                 with out_of_room(hidden.device):
-                    return to_host(list(self._slices(parts, hidden)))
+                    slices = list(self._slices(parts, hidden))
+                    read = iter(to_host([own for own in slices if not isinstance(own, StrategyError)]))
+                    return [own if isinstance(own, StrategyError) else next(read) for own in slices]
             except OutOfRoom:
                 self._logits = torch.empty(0)
                 if all(self._slice_size(part.settings) == 1 for part in parts):
@@ -201,13 +215,16 @@ class Reader:
         """How many positions the head reads at a time."""
         return max(1, self.head_budget // (4 * self.model.facts.vocab_size * settings.buffers))
 
-    def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[list[Slice]]:
-        """The slices of each part, in the order of the questions' positions."""
+    def _slices(self, parts: Sequence[_Part], hidden: Tensor) -> Iterator[list[Slice] | StrategyError]:
+        """The slices of each part, in the order of the questions' positions; or why its metric gave none."""
         start, twin = 0, sum(part.size for part in parts)
         for part in parts:
             guided = bool(part.settings.cfg_scale)
             beside = hidden[twin : twin + part.size] if guided else None
-            yield list(self._part_slices(part, hidden[start : start + part.size], beside))
+            try:
+                yield list(self._part_slices(part, hidden[start : start + part.size], beside))
+            except StrategyError as error:
+                yield error
             start += part.size
             twin += part.size if guided else 0
 
@@ -215,7 +232,7 @@ class Reader:
         settings = part.settings
         own = (part.banned, part.uniforms, part.full, part.given)
         banned, uniforms, full, given = (values.to(hidden.device) for values in own)
-        metric = get_metric(settings.metric)
+        metric = checked_metric(settings.metric)
         step = self._slice_size(settings)
         for low in range(0, part.size, step):
             high = min(low + step, part.size)
@@ -250,6 +267,11 @@ class Reader:
         near = CACHE if device.type == "cpu" else self.head_budget
         size = max(1, near // (4 * self.model.facts.vocab_size))
         return (slice(low, low + size) for low in range(0, positions, size))
+
+
+def _split(members: list[Asked], alone: bool) -> list[list[Asked]]:
+    """The questions of a group together, or each alone."""
+    return [[one] for one in members] if alone else [members]
 
 
 def _too_long(asked: Asked, why: str) -> OutOfMemory:

@@ -43,6 +43,8 @@ class HostPart:
 
 def to_host(parts: Sequence[Sequence[Slice]]) -> list[HostPart]:
     """The slices of each part, put together: everything is packed into 32-bit words for the way."""
+    if not parts:
+        return []
     packed = [_packed(slices) for slices in parts]
     words = torch.cat([word.flatten() for own in packed for word in own]).cpu().numpy()
     ends = np.cumsum([word.numel() for own in packed for word in own])

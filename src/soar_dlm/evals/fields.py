@@ -11,6 +11,11 @@ LARGEST = 1e15
 """The greatest size of any other number."""
 
 
+def uncapitalised(sentence: str) -> str:
+    """What one of our errors says of a file ("It is not JSON"), to follow a colon."""
+    return sentence[:1].lower() + sentence[1:]
+
+
 class Damaged(ValueError):
     """Content that no run has written; the message says what is wrong with it, but not where it was read."""
 

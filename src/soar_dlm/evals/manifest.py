@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from soar_dlm.errors import InputFileError, told
-from soar_dlm.evals.fields import Damaged, Fields
+from soar_dlm.evals.fields import Damaged, Fields, uncapitalised
 from soar_dlm.options import in_blocks
 from soar_dlm.strict_json import read_json
 
@@ -116,12 +116,16 @@ class Manifest:
             content = path.read_bytes()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise InputFileError(f"There are no results in {path.parent}: {why}.") from error
+            raise InputFileError(
+                f"There are no results in {path.parent}: {path.name} cannot be read ({why}). Name a folder with a "
+                f"{path.name} in it."
+            ) from error
         try:
             return cls._checked(Fields(read_json(content, DEEPEST)))
         except (Damaged, InputFileError) as error:
             raise InputFileError(
-                f"{path} is not the manifest of a run: {told(error)}. Restore it from a copy, or name another folder."
+                f"{path} is not the manifest of a run: {uncapitalised(told(error))}. Restore it from a copy, or name "
+                "another folder."
             ) from error
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any
 
 from soar_dlm import files
 from soar_dlm.errors import InputFileError, SettingsError
-from soar_dlm.evals.fields import Damaged
+from soar_dlm.evals.fields import Damaged, uncapitalised
 from soar_dlm.evals.manifest import Manifest, Turn, turns
 from soar_dlm.evals.provenance import library, machine
 from soar_dlm.evals.record import Record
@@ -197,7 +197,7 @@ class ResultFolder:
             yield record
 
     def _refused(self, place: int, why: str) -> InputFileError:
-        return InputFileError(f"{self.path / RESULTS}, line {place + 1}, is damaged: {why}. {REPAIR}")
+        return InputFileError(f"{self.path / RESULTS}, line {place + 1}, is damaged: {uncapitalised(why)}. {REPAIR}")
 
     def _lines(self) -> list[bytes]:
         """The lines of the results with their line feeds, which only the last can lack."""
