@@ -4,8 +4,8 @@
     python -m benchmarks.performance greedy-1 soar-1    these again
     python -m benchmarks.performance --show             only fill the page, from the results that are there
 
-The page is written by hand but for what is between ``<!-- table NAME -->`` and ``<!-- end -->``: there goes the table
-of ``docs/results/bench/NAME.md``, or the one that a function here makes.
+That page and the README are written by hand but for what is between ``<!-- table NAME -->`` and ``<!-- end -->``: there
+goes the table of ``docs/results/bench/NAME.md``, or the one that a function here makes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks.pages import RESULTS, table
 from soar_dlm.strict_json import read_json
 
 PAGE, FOLDER = RESULTS.parent / "performance.md", RESULTS / "bench"
+PAGES = (PAGE, RESULTS.parents[1] / "README.md")
 REGION = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 FIGURES = PAGE.parent / "figures"
 ONCE, TWICE = "1", "2"
@@ -143,7 +144,8 @@ def main() -> None:
     for name in [] if given.show else given.names or missing:
         print(name, flush=True)
         measure(name)
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
