@@ -14,7 +14,7 @@ import numpy as np
 from soar_dlm.engine.request import Decoding, Request, StepEvent, check_length
 from soar_dlm.engine.scene import Scene
 from soar_dlm.engine.stopping import cut
-from soar_dlm.engine.trace import Trace
+from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError, shown
 from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.masked_lm import ModelFacts
@@ -273,7 +273,7 @@ class Jobs:
         ends = [place for place, token in enumerate(tokens) if token in ends_text]
         return self._cut(list(tokens[: ends[0]] if ends else tokens), stops)[0]
 
-    def event(self, job: Job, step: StepEvent, forwards: int) -> Event:
+    def event(self, job: Job, step: StepEvent, forwards: int, missed: Sequence[StepRecord] = ()) -> Event:
         """A step of the engine as users see it; ``forwards`` counts those of all steps so far."""
         best = step.best
         assert best is not None
@@ -291,6 +291,7 @@ class Jobs:
             blanks=best.blank[fill].tolist(),
             record=step.record,
             result=result,
+            missed=tuple(missed),
         )
 
     def _partial_text(self, tokens: Sequence[int], masked: Sequence[bool]) -> str:

@@ -9,7 +9,7 @@ from soar_dlm.engine.request import FinishReason
 from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.strict_json import plain
 
-_PARTS = ("record", "result")
+_PARTS = ("record", "result", "missed")
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
@@ -77,6 +77,9 @@ class Event:
     ``token_ids``, ``masked``, ``confidence``, their canvas ``positions`` and the ``blanks`` they belong to describe the
     generated part; ``confidence`` is None where nothing was committed. ``text`` shows masked positions as
     ``soar_dlm.results.MASK_SIGN``. ``record`` holds the whole beam. The last event has the ``result``.
+
+    ``missed`` are the records of the steps just before, where their own events were left out because the reader of an
+    :class:`AsyncLM` was slow: with them, the records of a stream are those of the trace.
     """
 
     step: int
@@ -89,11 +92,13 @@ class Event:
     blanks: list[int]
     record: StepRecord | None
     result: Result | None
+    missed: tuple[StepRecord, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""
         return {
             **{entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name not in _PARTS},
             "record": None if self.record is None else plain(asdict(self.record)),
+            **({"missed": plain([asdict(record) for record in self.missed])} if self.missed else {}),
             "result": None if self.result is None else self.result.to_dict(),
         }
