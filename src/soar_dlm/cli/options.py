@@ -146,7 +146,10 @@ Compare = Annotated[
         autocompletion=completion.strategies,
     ),
 ]
-Samples = Annotated[Optional[int], _option(_DECODING, "Texts per prompt; needs --temperature.", "--n", metavar="<int>")]
+Samples = Annotated[
+    Optional[int],
+    _option(_DECODING, "Texts per prompt: samples, or at temperature 0 those of the beam.", "--n", metavar="<int>"),
+]
 
 Seed = Annotated[int, _option(_DECODING, "Seed of sampling.")]
 
