@@ -8,14 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from threading import Lock
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from typing_extensions import Self, Unpack
 
 from soar_dlm import checks
 from soar_dlm.doors import answered, door
+from soar_dlm.engine.request import Request
 from soar_dlm.engine.thread import Counts, EngineThread
-from soar_dlm.errors import EngineStopped
+from soar_dlm.errors import EngineStopped, PromptTooLong, SettingsError
 from soar_dlm.jobs import AnyStrategy, Job, Prompt, blank_between
 from soar_dlm.lm import LM
 from soar_dlm.mailbox import Mailbox
@@ -38,9 +39,11 @@ class AsyncLM:
        step.
     3. A call that comes while ``queue`` requests wait for a row is refused with :class:`~soar_dlm.errors.Busy`, which
        says when to try again.
-    4. What fails ends its own call only. If the engine itself dies, all calls end with
+    4. A request whose prompt and canvas can have more than ``max_tokens`` tokens, or whose search may ask more than
+       ``max_rows`` rows at a time, is refused.
+    5. What fails ends its own call only. If the engine itself dies, all calls end with
        :class:`~soar_dlm.errors.EngineStopped`, later ones are refused, and ``dead`` says why.
-    5. A reader of a stream that falls more than 64 events behind gets the latest in place of those between, whose
+    6. A reader of a stream that falls more than 64 events behind gets the latest in place of those between, whose
        records, where a trace is kept, are its ``missed``.
 
     Preparing a text and reading a result run on another thread, so they don't hold up the loop. Use it as an async
@@ -48,8 +51,12 @@ class AsyncLM:
     """
 
     @door
-    def __init__(self, lm: LM, *, queue: int = QUEUE) -> None:
+    def __init__(
+        self, lm: LM, *, queue: int = QUEUE, max_tokens: int | None = None, max_rows: int | None = None
+    ) -> None:
         self.lm = checks.instance("lm", lm, LM, "what soar_dlm.load() returns")
+        self.max_tokens = None if max_tokens is None else checks.whole_number("max_tokens", max_tokens, 1)
+        self.max_rows = None if max_rows is None else checks.whole_number("max_rows", max_rows, 1)
         self._jobs = lm._jobs
         self._engine = EngineThread(lm.engine(), checks.whole_number("queue", queue, 0))
         self._aside = ThreadPoolExecutor(1, "soar-texts")
@@ -84,11 +91,25 @@ class AsyncLM:
         """What the engine has done so far."""
         return self._engine.counts
 
+    @overload
     async def generate(
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateKeywords]
-    ) -> Result:
-        """Continue one text or conversation, as :meth:`LM.generate` does."""
-        return await self._result(lambda: self._jobs.generate(prompt, strategy, options))
+    ) -> Result: ...
+    @overload
+    async def generate(
+        self, prompt: Prompt, strategy: AnyStrategy = None, *, n: int, **options: Unpack[GenerateKeywords]
+    ) -> list[Result]: ...
+
+    async def generate(
+        self, prompt: Prompt, strategy: AnyStrategy = None, *, n: int | None = None, **options: Unpack[GenerateKeywords]
+    ) -> Any:
+        """Continue one text or conversation: a Result, or with ``n`` a list, as :meth:`LM.generate` has it."""
+        chosen = self._jobs.strategy(strategy)
+        samples = self._jobs.samples(n, chosen, options)
+        numbers = range(samples.requests)
+        return samples.texts(
+            await self._results(lambda: [self._jobs.generate(prompt, chosen, options, 0, number) for number in numbers])
+        )
 
     def stream(
         self, prompt: Prompt, strategy: AnyStrategy = None, **options: Unpack[GenerateKeywords]
@@ -106,7 +127,8 @@ class AsyncLM:
         self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
     ) -> Infilling:
         """Fill the blanks of a text; a blank is written ``{blank}`` or ``{blank:8}``."""
-        return cast(Infilling, await self._result(lambda: self._jobs.infill(template, strategy, options)))
+        (result,) = await self._results(lambda: [self._jobs.infill(template, strategy, options)])
+        return cast(Infilling, result)
 
     def stream_infill(
         self, template: str | Template, strategy: AnyStrategy = None, **options: Unpack[InfillKeywords]
@@ -140,16 +162,16 @@ class AsyncLM:
     ) -> None:
         await self.aclose(drain=error is None)
 
-    async def _result(self, make: Callable[[], Job]) -> Result:
-        async with self._submitted(lambda: [make()]) as ((job, mailbox),):
-            return await self._finished(job, mailbox)
-
-    async def _finished(self, job: Job, mailbox: Mailbox) -> Result:
-        last = (await mailbox.get()).event
-        if last.error is not None:
-            raise last.error
-        assert last.decoding is not None
-        return await self._elsewhere(self._jobs.result, job, last.decoding)
+    async def _results(self, make: Callable[[], Sequence[Job]]) -> list[Result]:
+        results: list[Result] = []
+        async with self._submitted(make) as submitted:
+            for job, mailbox in submitted:
+                last = (await mailbox.get()).event
+                if last.error is not None:
+                    raise last.error
+                assert last.decoding is not None
+                results.append(await self._elsewhere(self._jobs.result, job, last.decoding))
+        return results
 
     async def _events(self, make: Callable[[], Job]) -> AsyncGenerator[Event, None]:
         async with self._submitted(lambda: [make()], every=True) as ((job, mailbox),):
@@ -179,6 +201,8 @@ class AsyncLM:
         self._open += 1
         try:
             jobs = await self._elsewhere(make)
+            for job in jobs:
+                self._check(job.request)
             boxes = [Mailbox(every, job.request.options.trace) for job in jobs]
             await self._elsewhere(submit, jobs, boxes)
             yield list(zip(jobs, boxes, strict=True))
@@ -190,6 +214,20 @@ class AsyncLM:
             self._open -= 1
             if not self._open and self._idle is not None:
                 self._idle.set()
+
+    def _check(self, request: Request) -> None:
+        """Refuse a request that is larger than this engine allows."""
+        tokens, rows = request.longest, request.rows
+        if self.max_tokens is not None and tokens > self.max_tokens:
+            raise PromptTooLong(
+                f"Prompt and canvas can come to {tokens} tokens; at most {self.max_tokens} are allowed here. Shorten "
+                "the prompt, or lower max_tokens or the length of the blank."
+            )
+        if self.max_rows is not None and rows > self.max_rows:
+            raise SettingsError(
+                f"This strategy may take {rows} rows of a forward at a time; at most {self.max_rows} are allowed here. "
+                "Lower its beam, or what else makes it branch."
+            )
 
     async def _elsewhere(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run what may take a while on the other thread."""

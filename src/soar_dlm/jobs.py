@@ -94,7 +94,7 @@ class Jobs:
 
     def samples(self, n: int | None, strategy: Strategy, keywords: Mapping[str, Any]) -> Samples:
         """How to come by ``n`` texts for each prompt."""
-        return Samples.of(n, strategy, self._options(GenerateOptions, keywords, 0))
+        return Samples.of(n, strategy, self._options(GenerateOptions, keywords, 0).temperature)
 
     def check_generate(self, keywords: Mapping[str, Any]) -> None:
         """Raise what is wrong with these keywords for every prompt."""

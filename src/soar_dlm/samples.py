@@ -8,7 +8,6 @@ from typing import Any
 
 from soar_dlm import checks
 from soar_dlm.errors import SettingsError
-from soar_dlm.options import Options
 from soar_dlm.results import Result
 from soar_dlm.search.strategy import Strategy
 
@@ -26,12 +25,12 @@ class Samples:
     requests: int = 1
 
     @classmethod
-    def of(cls, n: int | None, strategy: Strategy, options: Options) -> Samples:
-        """Checked for what all prompts have in common."""
+    def of(cls, n: int | None, strategy: Strategy, temperature: float) -> Samples:
+        """``n`` and the strategy are checked before there is any prompt."""
         if n is None:
             return cls()
         wanted = checks.whole_number("n", n, 1, checks.WIDEST)
-        if options.temperature > 0:
+        if temperature > 0:
             return cls(wanted, wanted)
         if wanted > 1 and strategy.finalists == 1:
             raise SettingsError(

@@ -72,6 +72,7 @@ def serve(
         from soar_dlm.serve.app import make_app
         from soar_dlm.serve.run import serve as run
         from soar_dlm.serve.settings import ServeSettings
+        from soar_dlm.serve.watch import log_to_stderr
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "fastapi", "serve", "The server") from error
     from soar_dlm.async_lm import AsyncLM
@@ -81,12 +82,12 @@ def serve(
         api_key=api_key,
         hosts=(*LOOPBACK, *(allow_host or ())) if own else allow_host or None,
         cors=cors or (),
-        max_tokens=max_tokens,
-        max_rows=max_request_rows,
         max_choices=max_choices,
         max_body=max_body,
         timeout=timeout,
         log_prompts=log_prompts,
     )
-    app = make_app(AsyncLM(loaded(model, loading), queue=queue), settings)
+    lm = AsyncLM(loaded(model, loading), queue=queue, max_tokens=max_tokens, max_rows=max_request_rows)
+    log_to_stderr()
+    app = make_app(lm, settings)
     run(app, host, port, lambda address: say("serving", f"{model} at {address}", "bold green"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +47,20 @@ class Request:
         checks.instance("options", self.options, Options, "soar_dlm.Options")
         checks.field(self, "stop", checks.strings)
         checks.field(self, "max_length", checks.whole_number, 1, optional=True)
+
+    @property
+    def longest(self) -> int:
+        """The most positions that the canvas can have."""
+        if self.max_length is None:
+            return len(self.tokens)
+        places = sorted(self.fill)
+        blanks = sum(after - before > 1 for before, after in pairwise([-2, *places]))
+        return len(self.tokens) - len(places) + blanks * self.max_length
+
+    @property
+    def rows(self) -> int:
+        """About how many rows of a forward the request takes."""
+        return self.strategy.rows * (2 if self.options.cfg_scale else 1)
 
 
 @dataclass(frozen=True)

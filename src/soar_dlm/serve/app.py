@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 import soar_dlm
 from soar_dlm.async_lm import AsyncLM
-from soar_dlm.serve import canvas, failures, health, models, page
+from soar_dlm.serve import canvas, failures, gates, health, models, openai, page, watch
 from soar_dlm.serve.settings import ServeSettings
 
 
@@ -30,10 +30,14 @@ def make_app(lm: AsyncLM, settings: ServeSettings | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,  # both fetch scripts from elsewhere
+        responses=failures.RESPONSES,
     )
-    app.state.lm, app.state.settings = lm, settings or ServeSettings()
+    allowed = settings or ServeSettings()
+    app.state.lm, app.state.settings = lm, allowed
     failures.install(app)
-    for router in (health.router, models.router, canvas.router):
+    gates.install(app, allowed)
+    watch.install(app, lm)
+    for router in (openai.router, models.router, canvas.router, health.router, watch.router):
         app.include_router(router)
     page.mount(app)
     return app

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, Optional
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from soar_dlm.errors import (
@@ -19,6 +20,7 @@ from soar_dlm.errors import (
     PromptError,
     SettingsError,
     SoarError,
+    UnknownName,
     told,
 )
 
@@ -31,7 +33,7 @@ _KINDS = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
-_NAMED = re.compile(r"[a-z][a-z_]*[a-z]")
+_WORD = re.compile(r"[A-Za-z_]+")
 
 
 class Refused(SoarError):
@@ -59,22 +61,57 @@ def refused(error: Exception, fields: Iterable[str] = ()) -> Refused:
     if isinstance(error, EngineStopped):
         return Refused(503, str(error), code="engine_stopped")
     if isinstance(error, _MISTAKES):
-        return Refused(400, str(error), param=_param(str(error), fields))
+        return Refused(400, _renamed(error), param=_param(error, {*fields}))
     if isinstance(error, SoarError):
         return Refused(500, str(error))
     return Refused(500, f"Something went wrong that should not ({type(error).__name__}: {told(error)}).")
 
 
-def _param(sentence: str, fields: Iterable[str]) -> str | None:
-    """The first field that a sentence names."""
-    known = {*fields}
-    return next((word for word in _NAMED.findall(sentence) if word in known), None)
+def _param(error: SoarError, fields: Set[str]) -> str | None:
+    """The field that an error is about: a sentence about a setting begins with its name."""
+    if isinstance(error, PromptError):
+        words = ["prompt", "messages"]
+    elif isinstance(error, UnknownName):
+        words = [str(error.name), *error.kind.split()]
+    else:
+        words = _WORD.findall(_renamed(error))[:1]
+    return next((word for word in words if word in fields), None)
 
 
-def body_of(error: Refused) -> dict[str, Any]:
-    """The JSON object that says what went wrong."""
-    kind = _KINDS.get(error.status, "invalid_request_error" if error.status < 500 else "server_error")
-    return {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+def _renamed(error: SoarError) -> str:
+    """The sentence with the names that fields have here."""
+    return str(error).replace("max_new_tokens", "max_tokens")
+
+
+class Details(BaseModel):
+    message: str
+    type: str
+    param: Optional[str]
+    code: Optional[str]
+
+
+class Failure(BaseModel):
+    """How every error is told."""
+
+    error: Details
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": Failure, "description": about}
+    for status, about in {
+        400: "The request has a mistake, or asks for what is not offered.",
+        401: "The key is missing or wrong.",
+        403: "The server does not go by this name.",
+        404: "There is nothing of this name.",
+        405: "Not with this method.",
+        413: "The body is too large.",
+        429: "Too many requests wait already; Retry-After says when to come back.",
+        500: "The decoding failed.",
+        503: "The engine has stopped, or is shutting down.",
+        504: "It took too long.",
+    }.items()
+}
+"""What any route may answer besides success."""
 
 
 def answer(error: Refused) -> JSONResponse:

@@ -12,14 +12,14 @@ from soar_dlm.doors import guarded
 @guarded
 @dataclass(frozen=True)
 class ServeSettings:
-    """The limits of a server; None is no limit, or for ``hosts`` any name.
+    """Whom a server lets in, and what for; None is no key, any host, or no limit of time.
 
     ``api_key`` must be sent as a bearer token for everything but pages and health. ``hosts`` are the names that a
     request may call the server by, without port: a page of another site that has its name point here is refused.
     ``cors`` are the origins whose pages may call the API from a browser.
 
-    At most ``max_tokens`` tokens of prompt and canvas, ``max_rows`` rows of a forward and ``max_choices`` texts for one
-    request, which has ``max_body`` bytes and takes ``timeout`` seconds.
+    A request has at most ``max_body`` bytes, asks for ``max_choices`` texts and takes ``timeout`` seconds; what a
+    search may take is up to :class:`soar_dlm.AsyncLM`.
 
     ``log_prompts`` puts prompts and answers into the log.
     """
@@ -27,16 +27,12 @@ class ServeSettings:
     api_key: str | None = None
     hosts: Sequence[str] | None = ("localhost", "127.0.0.1", "::1")
     cors: Sequence[str] = ()
-    max_tokens: int | None = 4096
-    max_rows: int | None = 64
     max_choices: int = 64
     max_body: int = 4 * 2**20
     timeout: float | None = 600.0
     log_prompts: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "max_rows"):
-            checks.field(self, name, checks.whole_number, 1, optional=True)
         for name in ("max_choices", "max_body"):
             checks.field(self, name, checks.whole_number, 1)
         checks.field(self, "timeout", checks.real_number, 0.0, 1e9, open_low=True, optional=True)
