@@ -62,11 +62,11 @@ class Exchange:
         """What all searches took and wrote, which the log is told, too."""
         guided = bool(self.work.searches[0].options.get("cfg_scale"))
         each = len(self.work.searches) // self.prompts
-        sums = {"usage": usage(results, written, each), "soar": took(results, self.work.seed, guided)}
-        self.log.update(sums["usage"].model_dump(), forwards=sums["soar"].forwards)
+        tokens, spent = usage(results, written, each), took(results, self.work.seed, guided)
+        self.log.update(tokens.model_dump(), forwards=spent.forwards)
         if "prompts" in self.log:
             self.log["texts"] = [one.text for one in written]
-        return sums
+        return {"usage": tokens, "soar": spent}
 
     async def answered(self, request: Request) -> Response:
         """All choices in one object."""

@@ -83,6 +83,12 @@ def _renamed(error: SoarError) -> str:
     return str(error).replace("max_new_tokens", "max_tokens")
 
 
+def body_of(error: Refused) -> dict[str, Any]:
+    """The JSON object that says what went wrong."""
+    kind = _KINDS.get(error.status, "invalid_request_error" if error.status < 500 else "server_error")
+    return {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+
+
 class Details(BaseModel):
     message: str
     type: str
