@@ -16,8 +16,8 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from soar_dlm.options import GenerateOptions, InfillOptions
 from soar_dlm.search.catalogue import STRATEGIES
 
-_ELSEWHERE = ("max_new_tokens", "stop", "temperature", "top_p", "seed", "chat", "trace")
-"""Options that OpenAI has a name of its own for, and those that are not for a client to choose."""
+_ELSEWHERE = ("max_new_tokens", "stop", "temperature", "top_p", "seed", "chat")
+"""Options that a client gives by OpenAI's names for them, or by the route it asks."""
 
 
 class Strict(BaseModel):
@@ -53,7 +53,7 @@ def _options() -> dict[str, tuple[Any, str]]:
         found |= {
             entry.name: (_json_type(hints[entry.name]), entry.metadata["help"])
             for entry in fields(kind)
-            if entry.name not in _ELSEWHERE
+            if entry.metadata["command"] and entry.name not in _ELSEWHERE
         }
     return found
 
