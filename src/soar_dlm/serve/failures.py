@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from soar_dlm.errors import (
     Busy,
@@ -136,6 +137,11 @@ def _invalid(error: RequestValidationError) -> Refused:
     return Refused(400, f"{param or 'The body'}: {first['msg']}.", param)
 
 
+def _other_method(request: Request) -> bool:
+    """Whether a route would answer at this path, asked in another way; the page's files hide this from the router."""
+    return any(route.matches(request.scope)[0] == Match.PARTIAL for route in request.app.routes)
+
+
 def install(app: FastAPI) -> None:
     """Give every error of an app OpenAI's shape."""
 
@@ -145,12 +151,13 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
+        status = 405 if error.status_code == 404 and _other_method(request) else error.status_code
         sentences = {
             404: f"There is nothing at {request.url.path}.",
             405: f"{request.url.path} does not take {request.method}.",
         }
-        message = sentences.get(error.status_code, f"{error.detail}.")
-        return answer(Refused(error.status_code, message, headers=error.headers))
+        message = sentences.get(status, f"{error.detail}.")
+        return answer(Refused(status, message, headers=error.headers))
 
     @app.exception_handler(SoarError)
     async def ours(request: Request, error: SoarError) -> JSONResponse:
