@@ -16,7 +16,7 @@ DEFAULTS ?= docs/results/defaults/results
 DRAWN ?= docs/results/figures
 EXAMPLE ?= docs/results/example
 
-.PHONY: demo test docs lint types contracts tests test-kernels format overhead bench fuzz table1 table3 arena eval defaults figures tables retrain clean
+.PHONY: demo test docs lint types contracts tests test-kernels format overhead bench fuzz load table1 table3 arena eval defaults figures tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -71,6 +71,9 @@ bench: $(VENV)/.ready
 	    --json $(TIMED)/canvas.json --figure docs/figures/bench-canvas.svg
 	$(BIN)/soar bench --prompt 64 -n 256 --requests 32 -s greedy --tokens-per-step 64 --caches none,dual --repeats 1 \
 	    --json $(TIMED)/memory.json
+
+load: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.load
 
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.fuzz

@@ -131,7 +131,7 @@ def test_a_request_that_fails_raises_its_own_error_to_its_own_caller(random_llad
                 lm.generate("a", lm.lm.strategy("pbs", beam=3), cfg_scale=1.0, max_new_tokens=4),
                 lm.generate("a", max_new_tokens=4),
             ]
-            return await asyncio.gather(*calls, return_exceptions=True)
+            return list(await asyncio.gather(*calls, return_exceptions=True))
 
     long, canvas, none, wide, guided, good = run(work())
     assert isinstance(long, PromptTooLong)

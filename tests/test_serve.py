@@ -323,6 +323,7 @@ def test_what_fails_in_the_middle_of_a_stream_is_an_event(client: openai.OpenAI,
     stream = iter(complete(client, stream=True, **LONG))
     next(stream)
     for live in engine._live:
+        assert live._search is not None
         live._search.close()  # as a strategy would that breaks down
     with pytest.raises(openai.APIError, match="failed and ended its request"):
         list(stream)
