@@ -167,6 +167,11 @@ def test_settings_of_a_server_are_checked() -> None:
             ServeSettings(**wrong)
 
 
+def test_a_port_that_is_taken_is_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsError, match="cannot listen"):
+        invoke("serve", "--port", str(taken.getsockname()[1]))
+
+
 def test_beyond_this_machine_it_needs_a_key_or_a_word() -> None:
     with pytest.raises(SettingsError, match="Whoever can reach"):
         invoke("serve", "--host", "0.0.0.0")

@@ -142,3 +142,10 @@ def test_the_log_of_a_process_is_lines_of_json(server: Process) -> None:
     assert all({"time", "level", "event"} <= line.keys() for line in lines)
     assert any(line.get("path") == "/v1/completions" and line["status"] == 200 for line in lines)
     assert not any("prompts" in line for line in lines)
+
+
+def test_without_its_packages_the_command_says_how_to_install_them() -> None:
+    code = "import sys; sys.modules['fastapi'] = None; from soar_dlm.cli.main import main; main()"
+    found = subprocess.run([sys.executable, "-c", code, "serve"], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "pip install 'soar-dlm[serve]'" in found.stderr

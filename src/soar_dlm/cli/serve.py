@@ -69,8 +69,8 @@ def serve(
         )
     import_library()
     try:
+        from soar_dlm.serve import run
         from soar_dlm.serve.app import make_app
-        from soar_dlm.serve.run import serve as run
         from soar_dlm.serve.settings import ServeSettings
         from soar_dlm.serve.watch import log_to_stderr
     except ModuleNotFoundError as error:
@@ -87,7 +87,8 @@ def serve(
         timeout=timeout,
         log_prompts=log_prompts,
     )
+    listener = run.bound(host, port)  # before the weights are read
     lm = AsyncLM(loaded(model, loading), queue=queue, max_tokens=max_tokens, max_rows=max_request_rows)
     log_to_stderr()
     app = make_app(lm, settings)
-    run(app, host, port, lambda address: say("serving", f"{model} at {address}", "bold green"))
+    run.serve(app, listener, lambda address: say("serving", f"{model} at {address}", "bold green"))

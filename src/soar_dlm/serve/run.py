@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 from collections.abc import Callable, Iterator
 
 import uvicorn
@@ -12,36 +13,63 @@ from fastapi import FastAPI
 from sse_starlette.sse import AppStatus
 
 from soar_dlm.async_lm import AsyncLM
-from soar_dlm.errors import EngineStopped
+from soar_dlm.errors import EngineStopped, SettingsError
 
+KEEP_ALIVE = 30
+"""Seconds that a connection may be idle."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals are ours: uvicorn would raise them again once it has shut down."""
+    """A server that tells when it takes requests, and whose signals are ours: uvicorn would raise them again."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
 
-def serve(app: FastAPI, host: str, port: int, ready: Callable[[str], None]) -> None:
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with this address; port 0 chooses a free one. It does not take connections yet."""
+    made = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        raise SettingsError(
+            f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose others with --host and --port."
+        ) from error
+    return made
+
+
+def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:
     """Answer requests until a signal comes, or the engine dies, which is raised.
 
-    1. ``ready`` is told the address once requests are taken; port 0 chooses a free one.
+    1. ``ready`` is told the address once requests are taken.
     2. At the first signal, new requests are refused and those that run are finished. At the second, they are not.
     3. When the engine dies, its requests get their errors before the server ends.
     """
-    asyncio.run(_served(app, host, port, ready))
+    asyncio.run(_served(app, listener, ready))
 
 
-async def _served(app: FastAPI, host: str, port: int, ready: Callable[[str], None]) -> None:
+async def _served(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:
     lm: AsyncLM = app.state.lm
     AppStatus.enable_automatic_graceful_drain = False  # streams that run are finished
-    config = uvicorn.Config(
-        app, host, port, log_config=None, access_log=False, server_header=False, timeout_keep_alive=30
+    server = _Server(
+        uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=KEEP_ALIVE),
+        lambda: ready(_address(listener)),
     )
-    server = _Server(config)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -52,12 +80,7 @@ async def _served(app: FastAPI, host: str, port: int, ready: Callable[[str], Non
     for number in _SIGNALS:
         loop.add_signal_handler(number, stop)
     watching = asyncio.create_task(_watch(lm, server))
-    serving = asyncio.create_task(server.serve())
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    if server.started:
-        ready(_address(server, host))
-    await serving
+    await server.serve([listener])
     watching.cancel()
     if lm.dead is not None:
         raise lm.dead
@@ -71,6 +94,6 @@ async def _watch(lm: AsyncLM, server: _Server) -> None:
         server.should_exit = True
 
 
-def _address(server: _Server, host: str) -> str:
-    port = server.servers[0].sockets[0].getsockname()[1]
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
