@@ -21,7 +21,7 @@ from soar_dlm.lm import LM
 from soar_dlm.serve.app import make_app
 from soar_dlm.serve.settings import ServeSettings
 
-LIMIT = 60.0
+LIMIT = 120.0
 
 
 @dataclass(frozen=True)

@@ -65,14 +65,19 @@ class CompletionChoice(BaseModel):
     logprobs: Optional[CompletionLogprobs] = None
 
 
-class Completion(BaseModel):
+class Whole(BaseModel):
+    """What every answer has besides its choices."""
+
     id: str
-    object: Literal["text_completion"] = "text_completion"
     created: int
     model: str
-    choices: list[CompletionChoice]
     usage: Usage
     soar: Took
+
+
+class Completion(Whole):
+    object: Literal["text_completion"] = "text_completion"
+    choices: list[CompletionChoice]
 
 
 class Answer(BaseModel):
@@ -88,14 +93,9 @@ class ChatChoice(BaseModel):
     logprobs: Optional[ChatLogprobs] = None
 
 
-class ChatCompletion(BaseModel):
-    id: str
+class ChatCompletion(Whole):
     object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
     choices: list[ChatChoice]
-    usage: Usage
-    soar: Took
 
 
 @dataclass(frozen=True)

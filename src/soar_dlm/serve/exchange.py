@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +102,7 @@ class Exchange:
         )
 
     async def _messages(
-        self, first: tuple[Search, Event], events: AsyncIterator[tuple[Search, Event]]
+        self, first: tuple[Search, Event], events: AsyncGenerator[tuple[Search, Event], None]
     ) -> AsyncIterator[ServerSentEvent]:
         try:
             async for chunk in self._chunks(first, events):
@@ -111,7 +111,7 @@ class Exchange:
         except Exception as error:
             yield ServerSentEvent(json_line(body_of(refused(error))), event="error", sep="\n")
         finally:
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
 
     async def _chunks(
         self, first: tuple[Search, Event], events: AsyncIterator[tuple[Search, Event]]
@@ -129,15 +129,25 @@ class Exchange:
                     yield self._chunk(search.first, text)
                 continue
             results[search.first] = event.result
+            last: dict[str, Any] = {}
             for index, result in search.choices(event.result):
-                one = self._written(result)
-                written.append(one)
-                own = settled.get(index) or self._settled(search)
-                if not self.diffusing and (text := own.rest(one.text)):
-                    yield self._chunk(index, text)
-                yield self._chunk(index, one.text if self.diffusing else "", end=self._end(index, one))
+                written.append(self._written(result))
+                for chunk in self._last(index, written[-1], settled.get(index) or self._settled(search)):
+                    if last:
+                        yield last
+                    last = chunk
+            if len(results) < len(self.work.searches):
+                yield last
         sums = self._sums([results[search.first] for search in self.work.searches], written)
-        yield self._summary(sums)
+        yield {**last, "soar": sums["soar"].model_dump(mode="json")}
+        if self.stream_options is not None and self.stream_options.include_usage:
+            yield {**self._object([]), "usage": sums["usage"].model_dump(mode="json")}
+
+    def _last(self, index: int, written: Written, settled: SettledText) -> Iterator[dict[str, Any]]:
+        """The end of a choice: what of its text has not been sent, and why it ends."""
+        if not self.diffusing and (text := settled.rest(written.text)):
+            yield self._chunk(index, text)
+        yield self._chunk(index, written.text if self.diffusing else "", end=self._end(index, written))
 
     def _settled(self, search: Search) -> SettledText:
         return SettledText(self.lm.lm, self.stop, search.options.get("stop_token_ids", ()))
@@ -159,13 +169,6 @@ class Exchange:
         meta = {"diffusion_meta": {"diffusion_content": True}} if self.diffusing and choices else {}
         kind = "chat.completion.chunk" if self.chat else "text_completion"
         return {**self._head, "object": kind, "choices": choices, **meta}
-
-    def _summary(self, sums: dict[str, Any]) -> dict[str, Any]:
-        """The last chunk: it has no choices, and the usage only where that was asked for."""
-        found = {**self._object([]), "soar": sums["soar"].model_dump(mode="json")}
-        if self.stream_options is not None and self.stream_options.include_usage:
-            found["usage"] = sums["usage"].model_dump(mode="json")
-        return found
 
 
 async def _after(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -67,7 +67,7 @@ class Work:
         finally:
             await _ended(*tasks)
 
-    async def events(self) -> AsyncIterator[tuple[Search, Event]]:
+    async def events(self) -> AsyncGenerator[tuple[Search, Event], None]:
         """The events of all searches as they come; each waits until the one before has been taken."""
         deadline = None if self.timeout is None else time.monotonic() + self.timeout
         found: asyncio.Queue[tuple[Search, Event]] = asyncio.Queue(1)
