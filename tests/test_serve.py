@@ -220,6 +220,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"extra_body": {"metric": "luck"}}, "metric"),
     ({"extra_body": {"cache": "all"}}, "cache"),
     ({"extra_body": {"refresh_every": 3}}, "refresh_every"),
+    ({"stop": [""]}, "stop"),
+    ({"suffix": "b", "extra_body": {"length": 0}}, "length"),
+    ({"suffix": "b", "max_tokens": 4, "extra_body": {"length": 5}}, "max_tokens"),
     ({"suffix": "b", "extra_body": {"max_length": 9}}, "max_length"),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -29,25 +31,36 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 @router.post("/v1/completions", response_model=answers.Completion, responses=_STREAMED)
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue texts; with ``suffix``, write what is missing between prompt and suffix."""
-    prompts = _prompts(body.prompt)
-    if body.suffix is None:
-        return await _answered(request, body, prompts, body.max_tokens, chat=False)
-    if not all(isinstance(prompt, str) for prompt in prompts):
-        raise Refused(400, "With a suffix, prompt must be text, not token ids.", "prompt")
-    return await _infilled(request, body, [str(prompt) for prompt in prompts], body.suffix)
+    with _naming(body):
+        prompts = _prompts(body.prompt)
+        if body.suffix is None:
+            return await _answered(request, body, prompts, body.max_tokens, chat=False)
+        if not all(isinstance(prompt, str) for prompt in prompts):
+            raise Refused(400, "With a suffix, prompt must be text, not token ids.", "prompt")
+        return await _infilled(request, body, [str(prompt) for prompt in prompts], body.suffix)
 
 
 @router.post("/v1/fim/completions", response_model=answers.Completion, responses=_STREAMED)
 async def fim(body: FimRequest, request: Request) -> Response:
     """Write what is missing between prompt and suffix, as editors ask for it."""
-    return await _infilled(request, body, [body.prompt], body.suffix or "")
+    with _naming(body):
+        return await _infilled(request, body, [body.prompt], body.suffix or "")
 
 
 @router.post("/v1/chat/completions", response_model=answers.ChatCompletion, responses=_STREAMED)
 async def chat(body: ChatRequest, request: Request) -> Response:
     """Answer a conversation."""
-    turns = [turn.plain() for turn in body.messages]
-    return await _answered(request, body, [turns], body.most, chat=True)
+    with _naming(body):
+        return await _answered(request, body, [[turn.plain() for turn in body.messages]], body.most, chat=True)
+
+
+@contextmanager
+def _naming(body: Common) -> Iterator[None]:
+    """Whatever goes wrong becomes a refusal that names the field it is about."""
+    try:
+        yield
+    except Exception as error:
+        raise refused(error, type(body).model_fields) from error
 
 
 def _prompts(prompt: Any) -> list[Prompt]:
@@ -80,7 +93,7 @@ async def _infilled(request: Request, body: Common, prefixes: list[str], suffix:
             raise Refused(400, f"max_tokens and {name} are the same for a blank here; send one of them.", "max_tokens")
         if grows:
             options.setdefault("length", min(body.max_tokens, DEFAULT_LENGTH))
-    length = options.get("length", DEFAULT_LENGTH)
+    length = checks.whole_number("length", options.get("length", DEFAULT_LENGTH), 1)
     templates = [Template.between(prefix, suffix, length) for prefix in prefixes]
     return await _exchanged(request, body, templates, options, checks.strings("stop", body.stop), chat=False)
 
@@ -92,35 +105,32 @@ async def _exchanged(
     settings = request.app.state.settings
     if body.model is not None:
         served(lm, body.model)
-    try:
-        strategy = lm.lm.strategy(body.strategy, **given(body, SETTINGS))
-        logprobs = body.logprobs is not None and body.logprobs is not False
-        if logprobs and strategy.metric != "probability":
-            raise Refused(
-                400,
-                f"logprobs are the logarithms of confidences, which are no probabilities in the metric "
-                f"{strategy.metric!r}; send metric='probability', or leave logprobs out.",
-                "logprobs",
-            )
-        options |= {name: value for name in ("temperature", "top_p") if (value := getattr(body, name)) is not None}
-        options["trace"] = logprobs
-        work: Work = planned(
-            lm,
-            prompts,
-            strategy,
-            options,
-            n=body.n,
-            seed=body.seed,
-            most_choices=settings.max_choices,
-            timeout=settings.timeout,
+    strategy = lm.lm.strategy(body.strategy, **given(body, SETTINGS))
+    logprobs = body.logprobs is not None and body.logprobs is not False
+    if logprobs and strategy.metric != "probability":
+        raise Refused(
+            400,
+            f"logprobs are the logarithms of confidences, which are no probabilities in the metric "
+            f"{strategy.metric!r}; send metric='probability', or leave logprobs out.",
+            "logprobs",
         )
-        log = request.state.log
-        if settings.log_prompts:
-            log["prompts"] = body.model_dump(include={"prompt", "suffix", "messages"}, exclude_none=True)
-        diffusing = bool(body.diffusing)
-        exchange = Exchange(lm, work, body.stream_options, stop, chat, logprobs, diffusing, len(prompts), log)
-        if body.stream:
-            return await exchange.streamed(request)
-        return await exchange.answered(request)
-    except Exception as error:
-        raise refused(error, type(body).model_fields) from error
+    options |= {name: value for name in ("temperature", "top_p") if (value := getattr(body, name)) is not None}
+    options["trace"] = logprobs
+    work: Work = planned(
+        lm,
+        prompts,
+        strategy,
+        options,
+        n=body.n,
+        seed=body.seed,
+        most_choices=settings.max_choices,
+        timeout=settings.timeout,
+    )
+    log = request.state.log
+    if settings.log_prompts:
+        log["prompts"] = body.model_dump(include={"prompt", "suffix", "messages"}, exclude_none=True)
+    diffusing = bool(body.diffusing)
+    exchange = Exchange(lm, work, body.stream_options, stop, chat, logprobs, diffusing, len(prompts), log)
+    if body.stream:
+        return await exchange.streamed(request)
+    return await exchange.answered(request)
