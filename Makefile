@@ -16,7 +16,7 @@ DEFAULTS ?= docs/results/defaults/results
 DRAWN ?= docs/results/figures
 EXAMPLE ?= docs/results/example
 
-.PHONY: demo test docs lint types contracts tests test-kernels format overhead bench fuzz table1 table3 arena eval defaults figures tables retrain clean
+.PHONY: demo test docs lint types contracts tests test-kernels format overhead bench fuzz load table1 table3 arena eval defaults figures tables retrain clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py
@@ -53,6 +53,9 @@ overhead: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(INSTALL) -e '.[plots]'
 	$(BIN)/python -m benchmarks.performance
+
+load: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks.load
 
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.fuzz

@@ -238,7 +238,7 @@ def test_a_file_is_written_by_one_process_at_a_time(tmp_path: Path) -> None:
         (["--jsonl", "--resume"], "--resume continues a run"),
         (["--jsonl", "--resume", "--overwrite", "-o", "x"], "choose one"),
         (["--jsonl", "--n", "2", "--watch"], "--watch shows one text"),
-        (["hi", "--n", "2"], "set a temperature"),
+        (["hi", "--strategy", "greedy", "--n", "2"], "set a temperature"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(args: list[str], words: str) -> None:

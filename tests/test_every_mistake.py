@@ -160,7 +160,7 @@ def test_a_model_without_a_context_has_a_longest_canvas_all_the_same() -> None:
 
 def test_samples_at_temperature_zero_are_refused_before_the_second_is_made(random_llada: LM) -> None:
     with pytest.raises(SettingsError, match="same text each time"):
-        random_llada.generate(itertools.repeat("a"), n=2)
+        random_llada.generate(itertools.repeat("a"), "greedy", n=2)
 
 
 def test_a_call_that_does_not_fit_a_signature_is_a_sentence(random_llada: LM) -> None:

@@ -154,10 +154,10 @@ def test_errors_in_prompts_and_options(random_llada: LM) -> None:
         random_llada.generate("x", stop=[""])
     with pytest.raises(UnknownName, match="Did you mean 'soar'"):
         random_llada.generate("x", "saor")
-    with pytest.raises(PromptError, match="string or a list of messages"):
-        random_llada.generate([3])  # type: ignore[list-item]
+    with pytest.raises(PromptError, match="a list of token ids, not"):
+        random_llada.generate([3.5])  # type: ignore[arg-type]
     for nonsense in (5, None, {"role": "user", "content": "hi"}):
-        with pytest.raises(PromptError, match="a string, a list of messages, or a list of these"):
+        with pytest.raises(PromptError, match="a string, a list of messages or of token ids, or a list of these"):
             random_llada.generate(nonsense)  # type: ignore[call-overload]
     with pytest.raises(PromptError, match="a list of canvases, each a list of token ids"):
         random_llada.decode([1, 2, 3])  # type: ignore[list-item]

@@ -15,6 +15,7 @@ PUBLIC = {
     "__version__",
     "AdaptiveParallel",
     "Answer",
+    "AsyncLM",
     "Candidate",
     "Commit",
     "Core",

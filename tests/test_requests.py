@@ -111,7 +111,7 @@ def test_n_as_completed(random_llada: LM) -> None:
 
 def test_several_samples_need_a_temperature(random_llada: LM) -> None:
     with pytest.raises(SettingsError, match="would give the same text each time"):
-        random_llada.generate("a", n=2)
+        random_llada.generate("a", Greedy(), n=2)
     with pytest.raises(SettingsError, match="n must be a whole number of at least 1"):
         random_llada.generate("a", n=0)
 

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdaptiveParallel": "soar_dlm.search.adaptive_parallel",
     "Answer": "soar_dlm.search.question",
+    "AsyncLM": "soar_dlm.async_lm",
     "Candidate": "soar_dlm.search.candidate",
     "Commit": "soar_dlm.search.candidate",
     "Core": "soar_dlm.search.core",
@@ -63,6 +64,7 @@ _HOMES = {
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605
 
 if TYPE_CHECKING:
+    from soar_dlm.async_lm import AsyncLM as AsyncLM
     from soar_dlm.engine.engine import Engine as Engine
     from soar_dlm.engine.request import Request as Request
     from soar_dlm.engine.settings import EngineSettings as EngineSettings

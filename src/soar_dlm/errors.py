@@ -14,6 +14,8 @@ SoarError
 ├── StopError                       the stop strings of a request could not be checked
 ├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
 ├── OutOfMemory (MemoryError)       not even one row fits into memory
+├── Busy                            too many requests wait for the engine; says when to come back
+├── EngineStopped                   the engine of an AsyncLM is closed, or has died of what is its cause
 ├── InputFileError                  a file cannot be read or written
 ├── MissingExtra (ImportError)      an optional dependency is not installed
 └── UnexpectedError                 an error that no check foresaw, which is its cause
@@ -123,6 +125,21 @@ class NonFiniteLogits(SoarError, ArithmeticError):
 
 
 class OutOfMemory(SoarError, MemoryError):
+    pass
+
+
+class Busy(SoarError):
+    """``waiting`` requests wait for the engine already; there may be room in ``retry_after`` seconds."""
+
+    def __init__(self, waiting: int, retry_after: int) -> None:
+        self.waiting, self.retry_after = waiting, retry_after
+        super().__init__(f"{waiting} requests are waiting already. Try again in {retry_after} s.")
+
+    def __reduce__(self) -> tuple[type[Busy], tuple[int, int]]:
+        return type(self), (self.waiting, self.retry_after)
+
+
+class EngineStopped(SoarError):
     pass
 
 

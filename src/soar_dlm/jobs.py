@@ -11,16 +11,19 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
+from soar_dlm import checks
 from soar_dlm.engine.request import Decoding, Request, StepEvent, check_length
 from soar_dlm.engine.scene import Scene
 from soar_dlm.engine.stopping import cut
-from soar_dlm.engine.trace import Trace
+from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.errors import CheckpointError, NoTokenizer, PromptError, SettingsError, shown
 from soar_dlm.models.defaults import DecodingDefaults
 from soar_dlm.models.masked_lm import ModelFacts
 from soar_dlm.models.text import Text
 from soar_dlm.options import DEFAULT_LENGTH, GenerateOptions, InfillOptions, Options, make_options
 from soar_dlm.results import MASK_SIGN, Event, Infilling, Result
+from soar_dlm.samples import Samples
+from soar_dlm.search.agreement import agreed
 from soar_dlm.search.catalogue import as_strategy
 from soar_dlm.search.metrics import get_metric
 from soar_dlm.search.strategy import Strategy
@@ -28,8 +31,8 @@ from soar_dlm.template import Template
 
 Message = dict[str, str]
 """A turn of a conversation: its "role" and its "content"."""
-Prompt = Union[str, Sequence[Message]]
-"""A text to continue, or a conversation."""
+Prompt = Union[str, Sequence[Message], Sequence[int]]
+"""A text to continue, a conversation, or the token ids of a text."""
 AnyStrategy = Union[Strategy, str, None]
 """A strategy, the name of one, or None for the model's default."""
 _Kind = TypeVar("_Kind", bound=Options)
@@ -88,6 +91,10 @@ class Jobs:
         own = {entry.name for entry in fields(kind)}
         defaults = {name: value for name, value in self.defaults.options.items() if name in own}
         return make_options(kind, {**defaults, **keywords}, place, sample)
+
+    def samples(self, n: int | None, strategy: Strategy, keywords: Mapping[str, Any]) -> Samples:
+        """How to come by ``n`` texts for each prompt."""
+        return Samples.of(n, strategy, self._options(GenerateOptions, keywords, 0).temperature)
 
     def check_generate(self, keywords: Mapping[str, Any]) -> None:
         """Raise what is wrong with these keywords for every prompt."""
@@ -172,18 +179,37 @@ class Jobs:
 
     def _encoded(self, prompt: Prompt, options: GenerateOptions) -> tuple[list[int], list[int]]:
         text = self.need_text()
+        if is_token_ids(prompt):
+            return list(checks.whole_numbers("A prompt of token ids", prompt, error=PromptError)), []
         if isinstance(prompt, str) and not options.chat:
             return text.encode(prompt, options.add_special_tokens)
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        messages: Any = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         if not is_conversation(messages):
             raise PromptError(
-                f"A prompt is a string or a list of messages with 'role' and 'content', not {shown(prompt)}."
+                "A prompt is a string, a list of messages with 'role' and 'content', or a list of token ids, not "
+                f"{shown(prompt)}."
             )
         if not text.has_chat_template:
             raise PromptError(f"{self.name!r} has no chat template; give plain text and leave out chat.")
         return text.encode_chat(messages)
 
     def result(self, job: Job, decoding: Decoding) -> Result:
+        """What a finished request wrote, with other texts that its search ended with: each text once."""
+        best = self._result(job, decoding)
+        found = {self._read(best): best}
+        for other in decoding.others:
+            one = self._result(job, other)
+            found.setdefault(self._read(one), one)
+        best.alternatives.extend([*found.values()][1:])
+        return best
+
+    def _read(self, result: Result) -> Any:
+        """Equal for results that read alike."""
+        if isinstance(result, Infilling):
+            return tuple(result.blanks)
+        return tuple(result.token_ids) if self.text is None else result.text
+
+    def _result(self, job: Job, decoding: Decoding) -> Result:
         blanks = [[decoding.tokens[place] for place in blank] for blank in decoding.blanks]
         texts = [blank[:length] for blank, length in zip(blanks, decoding.lengths, strict=True)]
         tokens = [token for part in texts for token in part]
@@ -226,6 +252,7 @@ class Jobs:
                 "steps": decoding.steps,
                 "forwards": decoding.forwards,
             },
+            "alternatives": [],
         }
         if job.template is None or self.text is None:
             return Result(text=written, **values)
@@ -273,7 +300,7 @@ class Jobs:
         ends = [place for place, token in enumerate(tokens) if token in ends_text]
         return self._cut(list(tokens[: ends[0]] if ends else tokens), stops)[0]
 
-    def event(self, job: Job, step: StepEvent, forwards: int) -> Event:
+    def event(self, job: Job, step: StepEvent, forwards: int, missed: Sequence[StepRecord] = ()) -> Event:
         """A step of the engine as users see it; ``forwards`` counts those of all steps so far."""
         best = step.best
         assert best is not None
@@ -291,6 +318,8 @@ class Jobs:
             blanks=best.blank[fill].tolist(),
             record=step.record,
             result=result,
+            settled=agreed(step.live),
+            missed=tuple(missed),
         )
 
     def _partial_text(self, tokens: Sequence[int], masked: Sequence[bool]) -> str:
@@ -314,6 +343,20 @@ def is_conversation(prompt: Any) -> bool:
         and len(prompt) > 0
         and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in prompt)
     )
+
+
+def is_token_ids(prompt: Any) -> bool:
+    return (
+        isinstance(prompt, Sequence)
+        and not isinstance(prompt, (str, bytes))
+        and len(prompt) > 0
+        and all(isinstance(token, int) and not isinstance(token, bool) for token in prompt)
+    )
+
+
+def is_single(prompt: Any) -> bool:
+    """Whether this is one prompt, and not a list of them."""
+    return isinstance(prompt, str) or is_conversation(prompt) or is_token_ids(prompt)
 
 
 def blank_between(prefix: str, suffix: str, keywords: Mapping[str, Any]) -> Template:

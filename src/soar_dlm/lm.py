@@ -14,12 +14,13 @@ from soar_dlm.doors import answered, door, theirs
 from soar_dlm.engine.engine import Engine
 from soar_dlm.engine.request import Request
 from soar_dlm.engine.settings import EngineSettings
-from soar_dlm.errors import PromptError, SettingsError, SoarError
-from soar_dlm.jobs import AnyStrategy, Job, Jobs, Message, Prompt, blank_between, is_conversation
+from soar_dlm.errors import PromptError, SoarError
+from soar_dlm.jobs import AnyStrategy, Job, Jobs, Message, Prompt, blank_between, is_single
 from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.loading import AnyModel, LoadOptions, load_checkpoint
 from soar_dlm.options import DecodeKeywords, GenerateKeywords, InfillKeywords
 from soar_dlm.results import Event, Infilling, Result
+from soar_dlm.samples import ONE, Samples
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.template import Template
 
@@ -76,7 +77,7 @@ class LM:
     @overload
     def generate(
         self,
-        prompt: str | list[Message],
+        prompt: str | list[Message] | list[int],
         strategy: AnyStrategy = None,
         *,
         progress: bool = False,
@@ -85,7 +86,7 @@ class LM:
     @overload
     def generate(
         self,
-        prompt: list[str] | list[list[Message]],
+        prompt: list[str] | list[list[Message]] | list[list[int]],
         strategy: AnyStrategy = None,
         *,
         progress: bool = False,
@@ -112,26 +113,26 @@ class LM:
         progress: bool = False,
         **options: Unpack[GenerateKeywords],
     ) -> Any:
-        """Continue a text, a conversation (a list of messages), or a list of these: a Result, or a list of them.
+        """Continue a text, a conversation (a list of messages), token ids, or a list of these: a Result, or several.
 
-        With ``n``, each prompt gets a list of that many results; sample i starts from ``seed`` + i. All prompts are
-        checked before the first is decoded. ``progress`` shows a bar.
+        With ``n``, each prompt gets a list of results. At a temperature there are that many, and sample i starts from
+        ``seed`` + i; at temperature 0 they are the texts that one search ended with, best first, which may be fewer.
+        All prompts are checked before the first is decoded. ``progress`` shows a bar.
         """
-        single = isinstance(prompt, str) or is_conversation(prompt)
-        wanted = "generate takes a string, a list of messages, or a list of these"
+        single = is_single(prompt)
+        wanted = "generate takes a string, a list of messages or of token ids, or a list of these"
         prompts = iter([prompt]) if single else _offered(prompt, wanted)
-        samples = _samples(n)
-
-        def job(one: Any, place: int, sample: int) -> Job:
-            made = self._jobs.generate(one, strategy, options, place, sample)
-            _check_samples(made, samples)
-            return made
-
-        jobs = [job(one, place, sample) for place, one in enumerate(prompts) for sample in range(samples)]
+        chosen = self._jobs.strategy(strategy)
+        samples = self._jobs.samples(n, chosen, options)
+        each = samples.requests
+        jobs = [
+            self._jobs.generate(one, chosen, options, place, sample)
+            for place, one in enumerate(prompts)
+            for sample in range(each)
+        ]
         results: list[Any] = self._run(jobs, progress)
-        if n is not None:
-            results = [results[start : start + samples] for start in range(0, len(results), samples)]
-        return results[0] if single else results
+        texts = [samples.texts(results[start : start + each]) for start in range(0, len(results), each)]
+        return texts[0] if single else texts
 
     @door
     def generate_as_completed(
@@ -144,18 +145,17 @@ class LM:
     ) -> Iterator[tuple[int, Any]]:
         """Continue many prompts; yields (index, result) as each is done, or (index, SoarError) for one that fails.
 
-        Prompts are taken from the iterable as there is room in the batch, so it may be long or slow. With ``n`` the
-        result is a list of that many.
+        Prompts are taken from the iterable as there is room in the batch, so it may be long or slow. ``n`` is
+        that of :meth:`generate`.
         """
         self._jobs.check_generate(options)  # what is wrong for every prompt is raised, not yielded
-        chosen, samples = self._jobs.strategy(strategy), _samples(n)
+        chosen = self._jobs.strategy(strategy)
+        samples = self._jobs.samples(n, chosen, options)
 
         def make(prompt: Prompt, place: int, sample: int) -> Job:
-            job = self._jobs.generate(prompt, chosen, options, place, sample)
-            _check_samples(job, samples)
-            return job
+            return self._jobs.generate(prompt, chosen, options, place, sample)
 
-        return self._as_completed(_offered(prompts, "generate_as_completed takes a list of prompts"), make, n)
+        return self._as_completed(_offered(prompts, "generate_as_completed takes a list of prompts"), make, samples)
 
     @door
     def stream(
@@ -307,27 +307,27 @@ class LM:
 
     @door
     def _as_completed(
-        self, items: Iterator[Any], make: Callable[[Any, int, int], Job], n: int | None = None
+        self, items: Iterator[Any], make: Callable[[Any, int, int], Job], samples: Samples = ONE
     ) -> Iterator[tuple[int, Any]]:
-        samples = n or 1
+        each = samples.requests
         jobs: dict[int, Job] = {}
         done: dict[int, dict[int, Result]] = {}
         failed: set[int] = set()
 
         def requests() -> Iterator[Request | SoarError]:
             for place, item in enumerate(items):
-                for sample in range(samples):
+                for sample in range(each):
                     try:
                         with answered("Preparing this text"):
                             job = make(item, place, sample)
                     except SoarError as error:
                         yield error
                     else:
-                        jobs[place * samples + sample] = job
+                        jobs[place * each + sample] = job
                         yield job.request
 
         for event in self.engine().run(requests()):
-            place, sample = divmod(event.ticket, samples)
+            place, sample = divmod(event.ticket, each)
             if event.error is not None:
                 jobs.pop(event.ticket, None)
                 if place not in failed:
@@ -336,10 +336,9 @@ class LM:
             elif event.decoding is not None:
                 found = done.setdefault(place, {})
                 found[sample] = self._jobs.result(jobs.pop(event.ticket), event.decoding)
-                if len(found) == samples:
-                    results = [found[number] for number in range(samples)]
+                if len(found) == each:
                     del done[place]
-                    yield place, results[0] if n is None else results
+                    yield place, samples.texts([found[number] for number in range(each)])
 
     def _stream(self, job: Job) -> Iterator[Event]:
         engine = self.engine()
@@ -366,15 +365,6 @@ def _bar(total: int, shown: bool) -> Iterator[Callable[[], Any]]:
 
     with tqdm(total=total, unit="text", desc="decoding") as bar:
         yield bar.update
-
-
-def _samples(n: int | None) -> int:
-    return 1 if n is None else checks.whole_number("n", n, 1, checks.WIDEST)
-
-
-def _check_samples(job: Job, samples: int) -> None:
-    if samples > 1 and job.request.options.temperature == 0:
-        raise SettingsError(f"n={samples} at temperature 0 would give the same text each time; set a temperature.")
 
 
 _CANVASES = "decode takes a list of canvases, each a list of token ids"

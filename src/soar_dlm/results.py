@@ -9,7 +9,9 @@ from soar_dlm.engine.request import FinishReason
 from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.strict_json import plain
 
-_PARTS = ("record", "result")
+_APART = ("trace", "alternatives")
+"""Parts of a result that :meth:`Result.to_dict` leaves out."""
+_PARTS = ("record", "result", "missed")
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
@@ -27,7 +29,9 @@ class Result:
     positions count from the start of the prompt, which is ``prompt_length`` tokens long; without ``trace=True`` it is
     empty. ``cache`` is the one that was used; None also where the one asked for does not fit into the engine's
     ``cache_budget``. ``details`` is what the search counted or measured besides, such as the score of a verified text.
-    ``seed`` is the one that sampling started from. ``usage`` counts tokens, steps and forwards.
+    ``seed`` is the one that sampling started from. ``usage`` counts tokens, steps and forwards. ``alternatives`` are
+    the other texts that the search ended with, best first: the rest of a beam, or of Deliberate's verified texts. Their
+    steps and forwards are those of the one search, and they have no trace.
     """
 
     text: str
@@ -45,10 +49,11 @@ class Result:
     prompt_length: int
     seed: int
     usage: dict[str, int]
+    alternatives: list[Result]
 
     def to_dict(self, trace: bool = False) -> dict[str, Any]:
-        """All fields as plain JSON values; the trace only on request, as it is by far the largest."""
-        values = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name != "trace"}
+        """All fields as plain JSON values, but for the alternatives; the trace only on request, as it is so large."""
+        values = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name not in _APART}
         return {**values, **plain(self.trace.to_line())} if trace else values
 
     def _repr_html_(self) -> str:
@@ -77,6 +82,10 @@ class Event:
     ``token_ids``, ``masked``, ``confidence``, their canvas ``positions`` and the ``blanks`` they belong to describe the
     generated part; ``confidence`` is None where nothing was committed. ``text`` shows masked positions as
     ``soar_dlm.results.MASK_SIGN``. ``record`` holds the whole beam. The last event has the ``result``.
+
+    ``missed`` are the records of the steps just before, where their own events were left out because the reader of an
+    :class:`AsyncLM` was slow: with them, the records of a stream are those of the trace. The first ``settled`` of
+    ``token_ids`` stay as they are; of a search that may take tokens back, none do before the end.
     """
 
     step: int
@@ -89,11 +98,14 @@ class Event:
     blanks: list[int]
     record: StepRecord | None
     result: Result | None
+    settled: int = 0
+    missed: tuple[StepRecord, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""
         return {
             **{entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name not in _PARTS},
             "record": None if self.record is None else plain(asdict(self.record)),
+            **({"missed": plain([asdict(record) for record in self.missed])} if self.missed else {}),
             "result": None if self.result is None else self.result.to_dict(),
         }

@@ -24,6 +24,7 @@ from soar_dlm.cli.models import models
 from soar_dlm.cli.plot import plot
 from soar_dlm.cli.report import report
 from soar_dlm.cli.screen import say
+from soar_dlm.cli.serve import serve
 from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
 from soar_dlm.cli.table import table
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {"generate": generate, "chat": chat, "infill": infill},
+    "Serve": {"serve": serve},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune, "bench": bench},
     "See": {"plot": plot, "report": report, "trace": trace},
     "Train": {"train": train},

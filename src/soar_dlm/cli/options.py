@@ -20,7 +20,7 @@ def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
 
 
 ENVIRONMENT = "SOAR_MODEL"
-_MODEL_OPTION = _option(
+MODEL = _option(
     _MODEL,
     "Hub id, folder or embedded name; see 'soar models'.",
     "--model",
@@ -28,8 +28,8 @@ _MODEL_OPTION = _option(
     envvar=ENVIRONMENT,
     autocompletion=completion.models,
 )
-Model = Annotated[str, _MODEL_OPTION]
-MaybeModel = Annotated[Optional[str], _MODEL_OPTION]
+Model = Annotated[str, MODEL]
+MaybeModel = Annotated[Optional[str], MODEL]
 Device = Annotated[Optional[str], _option(_LOADING, "cpu, cuda, cuda:1, mps. Default: the first accelerator.")]
 Dtype = Annotated[
     Optional[str], _option(_LOADING, "float32, bfloat16, float16 or auto. Default: float32 on a CPU, else as stored.")
@@ -146,7 +146,10 @@ Compare = Annotated[
         autocompletion=completion.strategies,
     ),
 ]
-Samples = Annotated[Optional[int], _option(_DECODING, "Texts per prompt; needs --temperature.", "--n", metavar="<int>")]
+Samples = Annotated[
+    Optional[int],
+    _option(_DECODING, "Texts per prompt: samples, or at temperature 0 those of the beam.", "--n", metavar="<int>"),
+]
 
 Seed = Annotated[int, _option(_DECODING, "Seed of sampling.")]
 

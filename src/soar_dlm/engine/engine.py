@@ -36,7 +36,7 @@ class Engine:
 
     A request's result depends on nothing else in the batch; one that fails ends with an error event of its own.
 
-    Threads: :meth:`add`, :meth:`cancel`, ``busy`` and ``hungry`` may be called from any thread at any time, also while
+    Threads: :meth:`add`, :meth:`cancel` and the properties may be used from any thread at any time, also while
     another runs :meth:`step`. What they change takes effect at the start of the next step. Steps run one after the
     other: a second thread that calls :meth:`step` waits for the first.
 
@@ -94,6 +94,18 @@ class Engine:
         """Whether another request could join the next step."""
         with self._lists:
             return sum(live.rows for live in (*self._live, *self._waiting)) < self.settings.max_rows
+
+    @property
+    def waiting(self) -> int:
+        """How many requests have not joined yet."""
+        with self._lists:
+            return len(self._waiting)
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows the requests that have joined take up."""
+        with self._lists:
+            return sum(live.rows for live in self._live)
 
     def _admit(self) -> list[LiveRequest]:
         """Let waiting requests join while there is room; returns those with nothing to fill, which are done at once."""

@@ -11,7 +11,7 @@ from soar_dlm.search.question import Place
 
 
 class Journal:
-    """The records of one request; ``best`` is the candidate that its search stands by.
+    """The records of one request; ``best`` is the candidate that its search stands by, ``live`` what it reported last.
 
     A search reports what it does, or stays silent: then the engine shows the canvases it asks about. ``rank`` is what
     these are ranked by. Without ``keep`` only the record of the present step is in memory.
@@ -19,6 +19,7 @@ class Journal:
 
     def __init__(self, start: Candidate, rank: Callable[[Candidate], float], keep: bool) -> None:
         self.best = start
+        self.live: Sequence[Candidate] = (start,)
         self.steps = self.forwards = 0
         self._rank, self._keep = rank, keep
         self._entries: list[BeamEntry] = []
@@ -58,7 +59,7 @@ class Journal:
         came_from = self._latest if after is None else after
         for candidate, rank in zip(candidates, ranks, strict=True):
             self._entries.append(BeamEntry.of(candidate, checked_rank(rank), came_from, dive, scored))
-        self.best, self._best_place, self._latest = candidates[0], place.first, place
+        self.best, self._best_place, self._latest, self.live = candidates[0], place.first, place, candidates
         return place
 
     def asked_about(self, candidates: Sequence[Candidate]) -> None:
@@ -70,6 +71,10 @@ class Journal:
         """The answer, unless it is what was reported last."""
         if candidate is not self.best:
             self._show([candidate])
+
+    def finalists(self, answer: Candidate) -> list[Candidate]:
+        """The full canvases of the last report besides the answer."""
+        return [candidate for candidate in self.live if candidate is not answer and not candidate.left]
 
     def _show(self, candidates: Sequence[Candidate]) -> None:
         silent = self._silent

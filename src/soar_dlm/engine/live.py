@@ -23,7 +23,7 @@ from soar_dlm.engine.request import (
 )
 from soar_dlm.engine.settings import EngineSettings
 from soar_dlm.engine.stopping import Decode, Stopping
-from soar_dlm.engine.trace import StepRecord
+from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.errors import NonFiniteLogits, PromptTooLong, SettingsError, SoarError, StopError, StrategyError, told
 from soar_dlm.models.masked_lm import CachingLM, MaskedLM
 from soar_dlm.options import Options
@@ -210,7 +210,10 @@ class LiveRequest:
         except SoarError as error:
             return self._failed(error)
         record = self._journal.close_step(len(answers))
-        return StepEvent(self.ticket, self._journal.best, record) if answer is None else self.finish(answer, record)
+        if answer is not None:
+            return self.finish(answer, record)
+        live = self._journal.live if self.strategy.settles else ()
+        return StepEvent(self.ticket, self._journal.best, record, live)
 
     def _based(self, readings: Sequence[Reading], answers: Sequence[Answered]) -> list[Reading]:
         """The readings, each with the base for what grows from it."""
@@ -234,6 +237,8 @@ class LiveRequest:
             asked = next(self._search) if readings is None else self._search.send(readings)
         except StopIteration as stop:
             answer = checked_answer(stop.value)
+            if answer.others is None:
+                answer = replace(answer, others=self._journal.finalists(answer.candidate))
             self._journal.answered(answer.candidate)
             return answer
         self._asked = checked_questions(asked)
@@ -244,7 +249,9 @@ class LiveRequest:
         """The last event of a request that needs no further step; without an answer, there was nothing to fill."""
         found = answer or Answer(self._canvas)
         try:
-            return StepEvent(self.ticket, found.candidate, record, self._decoding(found))
+            others = tuple(self._decoding(other, found) for other in found.others or ())
+            decoding = replace(self._decoding(found.candidate, found), trace=self._journal.trace(), others=others)
+            return StepEvent(self.ticket, found.candidate, record, (found.candidate,), decoding)
         except StopError as error:
             return self._failed(error)
 
@@ -261,8 +268,8 @@ class LiveRequest:
     def _failed(self, error: SoarError) -> StepEvent:
         return StepEvent(self.ticket, self._journal.best, error=error)
 
-    def _decoding(self, answer: Answer) -> Decoding:
-        best = answer.candidate
+    def _decoding(self, best: Candidate, answer: Answer) -> Decoding:
+        """One of the canvases of an answer; the trace leads to the first of them only."""
         places = [np.flatnonzero(best.blank == blank) for blank in range(best.expansions.size)]
         return Decoding(
             tokens=tuple(best.tokens.tolist()),
@@ -276,7 +283,7 @@ class LiveRequest:
             finish_reason=self._finish_reason(best),
             cache=self.cache,
             details=dict(answer.details),
-            trace=self._journal.trace(),
+            trace=Trace(()),
         )
 
     def _finish_reason(self, best: Candidate) -> FinishReason:

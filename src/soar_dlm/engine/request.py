@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -47,6 +48,20 @@ class Request:
         checks.field(self, "stop", checks.strings)
         checks.field(self, "max_length", checks.whole_number, 1, optional=True)
 
+    @property
+    def longest(self) -> int:
+        """The most positions that the canvas can have."""
+        if self.max_length is None:
+            return len(self.tokens)
+        places = sorted(self.fill)
+        blanks = sum(after - before > 1 for before, after in pairwise([-2, *places]))
+        return len(self.tokens) - len(places) + blanks * self.max_length
+
+    @property
+    def rows(self) -> int:
+        """About how many rows of a forward the request takes."""
+        return self.strategy.rows * (2 if self.options.cfg_scale else 1)
+
 
 @dataclass(frozen=True)
 class Decoding:
@@ -61,7 +76,7 @@ class Decoding:
     ``finish_reason`` is "stop" at an end token or stop string, or if the canvas could have been longer; "length" if it
     was full; "budget" if a blank has used up its expansions. ``cache`` is the one that was used: None also where one
     was asked for that does not fit into the engine's ``cache_budget``. ``details`` is what the search counted or
-    measured.
+    measured. ``others`` are the other canvases that the search ended with, best first; they have no trace.
     """
 
     tokens: tuple[int, ...]
@@ -76,18 +91,21 @@ class Decoding:
     cache: str | None
     details: Mapping[str, float]
     trace: Trace
+    others: tuple[Decoding, ...] = ()
 
 
 @dataclass(frozen=True)
 class StepEvent:
     """What one step did to one request. The last event of a request carries its ``decoding`` or its ``error``.
 
-    ``best`` is the best candidate so far; None for a request that was refused before it started.
+    ``best`` is the best candidate so far; None for a request that was refused before it started. ``live`` are all
+    candidates that the answer may come from, unless the search may take back what they have written.
     """
 
     ticket: int
     best: Candidate | None = None
     record: StepRecord | None = None
+    live: Sequence[Candidate] = ()
     decoding: Decoding | None = None
     error: SoarError | None = None
 

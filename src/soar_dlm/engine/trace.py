@@ -67,6 +67,10 @@ class BeamEntry:
         """Position -> confidence after this step, given that of the parent; positions to the right of an edit move."""
         return self._followed(confidence, self.confidence)
 
+    def dated(self, steps: Mapping[int, int], step: int) -> dict[int, int]:
+        """Position -> the step in which its token was committed, given those before this one."""
+        return self._followed(steps, [step] * len(self.positions))
+
     def write(self, tokens: Mapping[int, int]) -> dict[int, int]:
         """Position -> token after this step, given those that were committed before it."""
         return self._followed(tokens, self.tokens)
@@ -160,6 +164,13 @@ class Trace:
         for entry in self.path():
             confidence = entry.follow(confidence)
         return confidence
+
+    def steps_at(self) -> dict[int, int]:
+        """Canvas position -> the step in which the answer's token was committed there."""
+        steps: dict[int, int] = {}
+        for place in self.places():
+            steps = self.at(place).dated(steps, place.step)
+        return steps
 
     def tokens_at(self, to: Place) -> dict[int, int]:
         """Canvas position -> token, for everything that was committed on the way to an entry."""

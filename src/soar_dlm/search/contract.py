@@ -48,8 +48,12 @@ def checked_answer(answer: Any) -> Answer:
     found = Answer(answer) if isinstance(answer, Candidate) else answer
     if not isinstance(found, Answer) or not isinstance(found.candidate, Candidate):
         raise StrategyError(f"search must return a Candidate or an Answer, not {shown(answer)}.")
-    if found.candidate.left:
-        raise StrategyError(f"search returned a canvas that still has {found.candidate.left} masks.")
+    others = () if found.others is None else found.others
+    if not isinstance(others, Sequence) or not all(isinstance(one, Candidate) for one in others):
+        raise StrategyError(f"The others of an Answer must be a list of Candidates, not {shown(others)}.")
+    for candidate in (found.candidate, *others):
+        if candidate.left:
+            raise StrategyError(f"search returned a canvas that still has {candidate.left} masks.")
     if not isinstance(found.details, Mapping):
         raise StrategyError(f"The details of an Answer must map names to numbers, not be {shown(found.details)}.")
     return replace(found, details={name: _checked_detail(name, value) for name, value in found.details.items()})

@@ -133,6 +133,10 @@ class Deliberate(Strategy):
     def rows(self) -> int:
         return self.abreast * self.drafter("plain").rows
 
+    @property
+    def finalists(self) -> int:
+        return len(self.drafts) + self.tries
+
     def hidden_rows(self, size: int) -> list[Ints]:
         """The indices in a text of ``size`` tokens that each row of a verification masks.
 

@@ -158,6 +158,7 @@ class Deliberation:
         self._order, self._dives = count(), count(1)
         self._pushed: set[tuple[Key, int, int]] = set()
         self._scores: dict[Key, float] = {}
+        self._texts: list[tuple[float, Candidate]] = []
         self._best: Found | None = None
         self._latest: Candidate | None = None
         self._score = -math.inf
@@ -296,6 +297,7 @@ class Deliberation:
         score = total / count
         self._scores[text.key] = score
         judged = text.kept(0, "verified")
+        self._texts.append((score, judged))
         place = self._report([judged], [score], drafted, dive.number, score)
         if self._best is None or score > self._score:
             self._best, self._score = Found(judged, dive.number, place), score
@@ -328,7 +330,9 @@ class Deliberation:
             text = text.kept(0)
             self._report([text], [self.settings.rank(text) if score is None else score], place, dive)
         details: dict[str, float] = {**self._counts}
-        return Answer(text, details if score is None else {"score": score, **details})
+        ranked = sorted(self._texts, key=lambda pair: pair[0], reverse=True)
+        others = [other for _, other in ranked if other.key != text.key]
+        return Answer(text, details if score is None else {"score": score, **details}, others)
 
 
 def canvas_key(candidate: Candidate) -> Key:

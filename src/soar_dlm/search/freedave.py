@@ -39,6 +39,10 @@ class FreeDave(Strategy):
     def rows(self) -> int:
         return self.drafts
 
+    @property
+    def settles(self) -> bool:
+        return True
+
     def search(self, start: Start) -> Search:
         candidate, place = start.candidate, Place(0, 0)
         (reading,) = yield from start.read([candidate])

@@ -38,6 +38,10 @@ class Klass(Strategy):
         checks.field(self, "divergence", checks.real_number, 0.0, float("inf"))
         checks.field(self, "history", checks.whole_number, 1)
 
+    @property
+    def settles(self) -> bool:
+        return True
+
     def search(self, start: Start) -> Search:
         candidate, past = start.candidate, History()
         while candidate.left:

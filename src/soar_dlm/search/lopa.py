@@ -40,6 +40,10 @@ class Lopa(Strategy):
     def rows(self) -> int:
         return 1 + self.branches
 
+    @property
+    def settles(self) -> bool:
+        return True
+
     def search(self, start: Start) -> Search:
         candidate, place = start.candidate, Place(0, 0)
         (reading,) = yield from start.read([candidate], self.wanted)

@@ -89,10 +89,14 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a search returns: the canvas it settled on, and whatever it counted or measured on the way."""
+    """What a search returns: the canvas it settled on, and whatever it counted or measured on the way.
+
+    ``others`` are other full canvases that it ended with, best first; None stands for those that it reported last.
+    """
 
     candidate: Candidate
     details: Mapping[str, float] = field(default_factory=dict)
+    others: Sequence[Candidate] | None = None
 
 
 class Place(NamedTuple):

@@ -75,6 +75,20 @@ class Strategy:
         """About how many rows of a forward a request takes; the engine admits requests by it."""
         return self.beam
 
+    @property
+    def finalists(self) -> int:
+        """The most texts that a search can end with, which is what ``n`` gives at temperature 0."""
+        return self.beam
+
+    @property
+    def settles(self) -> bool:
+        """Whether what all candidates of the last report agree on, before the first mask, is in the answer, too.
+
+        A beam takes nothing back. A search of another kind says so itself, if it does not either; what it writes can
+        then be read before it is done.
+        """
+        return type(self).search is Strategy.search
+
     def search(self, start: Start) -> Search:
         """Fill a canvas: a generator that yields lists of questions, is sent their readings and returns an answer."""
         return beam_search(self, start)
