@@ -4,6 +4,8 @@ import {choices, element, reached, showWithin} from "./dom.js";
 import {drawLanes} from "./lanes.js";
 import {cellSentence, stepSentence} from "./sentences.js";
 
+let views = 0;
+
 export class View {
   // ``choose`` is called with a step that the reader clicked, or whose candidate the reader chose.
   constructor(choose) {
@@ -13,6 +15,7 @@ export class View {
     this.place = null;  // a candidate that the reader chose in place of the one that the search stands by
     this.canvas = reached("canvas", "group", "Canvas");
     this.said = element("p", "said");
+    this.said.id = `said-${views += 1}`;
     this.choice = element("select", "choice");
     this.choice.setAttribute("aria-label", "Candidate");
     this.line = element("div", "line");
@@ -95,6 +98,7 @@ export class View {
 
   tellCell(target) {
     if (target.dataset.at !== undefined) {
+      target.setAttribute("aria-describedby", this.said.id);
       this.said.textContent = cellSentence(this.playback, this.shown, Number(target.dataset.at));
     } else if (target === this.canvas) {
       this.tellStep();

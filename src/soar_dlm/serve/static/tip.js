@@ -1,0 +1,41 @@
+// A small card at a token that the pointer or the focus is on: when it was written, how surely, and what came second.
+import {byId, element} from "./dom.js";
+import {number, quoted} from "./sentences.js";
+
+const APART = 6;  // pixels between a token and its card
+
+export function showTips(view) {
+  const card = byId("tip");
+  const hide = () => { card.hidden = true; };
+  for (const kind of ["mouseover", "focusin"]) {
+    view.canvas.addEventListener(kind, event => {
+      const at = event.target.dataset.at;
+      if (at === undefined || !fill(card, view, Number(at))) hide();
+      else place(card, event.target.getBoundingClientRect());
+    });
+  }
+  for (const kind of ["mouseleave", "focusout", "scroll"]) view.canvas.addEventListener(kind, hide);
+  addEventListener("scroll", hide, {passive: true});
+}
+
+// Whether there is something to tell of a position.
+function fill(card, view, at) {
+  const {playback, shown} = view, cell = playback.canvas(shown).find(one => one.at === at);
+  if (!cell || cell.token === null || cell.step === null) return false;
+  card.replaceChildren(element("strong", "", quoted(playback.scene, cell.token)), element("span", "", `step ${cell.step}, ${cell.mode}`),
+    ...row("confidence", number(cell.confidence)));
+  if (cell.runnerUp) card.append(...row(`second ${quoted(playback.scene, cell.runnerUp[0])}`, number(cell.runnerUp[1])));
+  return true;
+}
+
+function row(what, value) {
+  return [element("span", "what", what), element("span", "value", value)];
+}
+
+function place(card, token) {
+  card.hidden = false;
+  const {width, height} = card.getBoundingClientRect();
+  const below = token.bottom + APART + height < innerHeight;
+  card.style.left = `${Math.max(Math.min(token.left, document.documentElement.clientWidth - width - APART), APART)}px`;
+  card.style.top = `${below ? token.bottom + APART : token.top - APART - height}px`;
+}
