@@ -12,20 +12,23 @@ from pydantic import Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from soar_dlm.async_lm import AsyncLM
-from soar_dlm.options import in_blocks
+from soar_dlm.options import DEFAULT_LENGTH, in_blocks
 from soar_dlm.results import Event
 from soar_dlm.search.strategy import Strategy
 from soar_dlm.serve import facts
 from soar_dlm.serve.body import StrictRoute
+from soar_dlm.serve.exchange import SEND_TIMEOUT
 from soar_dlm.serve.failures import Refused, body_of, refused
 from soar_dlm.serve.fields import OPTIONS, SETTINGS, Decoding, given
 from soar_dlm.serve.models import served
+from soar_dlm.serve.work import Search, Work, planned, until_gone
 from soar_dlm.strict_json import json_line, plain
+from soar_dlm.template import Template
 
 router = APIRouter(tags=["canvas"], route_class=StrictRoute)
 router.include_router(facts.router)
 
-_OWN = ("temperature", "top_p", "seed", "stop", "runners_up")
+_OWN = ("temperature", "top_p", "stop", "runners_up")
 
 
 class CanvasRequest(Decoding):  # type: ignore[misc]
@@ -37,7 +40,7 @@ class CanvasRequest(Decoding):  # type: ignore[misc]
     max_tokens: Optional[int] = Field(None, ge=1, description="The most tokens to write after a prompt.")
     temperature: Optional[float] = Field(None, ge=0, description="0, the default, takes the most likely token.")
     top_p: Optional[float] = Field(None, gt=0, le=1)
-    seed: Optional[int] = Field(None, ge=0)
+    seed: Optional[int] = Field(None, ge=0, description="Default: 0.")
     stop: Optional[Union[str, list[str]]] = None
     runners_up: Optional[bool] = Field(None, description="Tell for every token which one came second.")
 
@@ -65,19 +68,29 @@ async def canvas(body: CanvasRequest, request: Request) -> EventSourceResponse:
         served(lm, body.model)
     try:
         strategy, options = lm.lm.strategy(body.strategy, **given(body, SETTINGS)), body.options()
-        if body.template is not None:
-            events = lm.stream_infill(body.template, strategy, **options)
-        else:
-            events = lm.stream(body.prompt or "", strategy, **options)
-        first = await anext(events)  # what is wrong with a request is found by now
+        events = _planned(request, body, strategy, options).events()
+        _, first = await until_gone(request, anext(events))  # what is wrong with a request is found by now
     except Exception as error:
         raise refused(error, CanvasRequest.model_fields) from error
     start = {"model": lm.lm.name, "strategy": _in_words(strategy, lm), "canvas": in_blocks(options)}
-    return EventSourceResponse(_sent(start, first, events), sep="\n")
+    return EventSourceResponse(
+        _sent(start, first, events), sep="\n", send_timeout=SEND_TIMEOUT, headers={"Cache-Control": "no-store"}
+    )
+
+
+def _planned(request: Request, body: CanvasRequest, strategy: Strategy, options: dict[str, Any]) -> Work:
+    settings = request.app.state.settings
+    if settings.log_prompts:
+        request.state.log["prompts"] = body.model_dump(include={"prompt", "template"}, exclude_none=True)
+    text: Any = body.prompt
+    if body.template is not None:
+        text = Template.parse(body.template, options.get("length", DEFAULT_LENGTH))
+    limits = {"most_choices": settings.max_choices, "timeout": settings.timeout}
+    return planned(request.app.state.lm, [text], strategy, options, n=None, seed=body.seed or 0, **limits)
 
 
 async def _sent(
-    start: dict[str, Any], first: Event, events: AsyncGenerator[Event, None]
+    start: dict[str, Any], first: Event, events: AsyncGenerator[tuple[Search, Event], None]
 ) -> AsyncIterator[ServerSentEvent]:
     known: set[int] = set()
     async with aclosing(events):
@@ -87,7 +100,7 @@ async def _sent(
             for step in _steps(first, known):
                 yield _event("step", step)
             last = first
-            async for last in events:
+            async for _, last in events:
                 for step in _steps(last, known):
                     yield _event("step", step)
             assert last.result is not None
@@ -118,5 +131,6 @@ def _in_words(strategy: Strategy, lm: AsyncLM) -> str:
     bound = strategy.bound(lm.lm.model.facts.thresholds)
     settings: Any = fields(bound) if is_dataclass(bound) else ()
     values = {entry.name: plain(getattr(bound, entry.name)) for entry in settings}
-    told = [f"{name} {value}" for name, value in values.items() if value not in (None, False)]
+    values = {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
+    told = [f"{name.replace('_', ' ')} {value}" for name, value in values.items() if value not in (None, False)]
     return f"{type(bound).__name__}: {', '.join(told)}" if told else type(bound).__name__

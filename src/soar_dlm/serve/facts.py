@@ -46,7 +46,10 @@ class StrategyFacts(BaseModel):
 
 
 class Strategies(BaseModel):
-    """``thresholds`` belong to a metric each; ``options`` are those of a request that do not depend on its strategy."""
+    """``thresholds`` belong to a metric each; ``options`` are those of a request that do not depend on its strategy.
+
+    The settings of the ``default`` strategy hold where a request names no strategy.
+    """
 
     model: str
     context: Optional[int]
@@ -78,7 +81,7 @@ def strategies(request: Request) -> Strategies:
     return Strategies(
         model=lm.name,
         context=lm.context,
-        default=lm.defaults.strategy or "soar",
+        default=_default(lm),
         thresholds=dict(lm.model.facts.thresholds),
         options=_options(lm),
         strategies=[
@@ -98,6 +101,11 @@ def examples(request: Request, seed: int = 0) -> Examples:
 def _lm(request: Request) -> LM:
     lm: AsyncLM = request.app.state.lm
     return lm.lm
+
+
+def _default(lm: LM) -> str:
+    """The strategy of requests that name none."""
+    return lm.defaults.strategy or "soar"
 
 
 def _options(lm: LM) -> list[Setting]:
@@ -120,13 +128,16 @@ def _options(lm: LM) -> list[Setting]:
 
 def _settings(about: About, lm: LM) -> list[Setting]:
     """Those settings of a strategy that are a single value."""
-    bound = lm.strategy(about.name).bound(lm.model.facts.thresholds)
+    name = (
+        None if about.name == _default(lm) else about.name
+    )  # only without a name are the checkpoint's settings its own
+    bound = lm.strategy(name).bound(lm.model.facts.thresholds)
     found = []
-    for name in about.settings:
-        kind = _kind(about.kind, name)
+    for setting in about.settings:
+        kind = _kind(about.kind, setting)
         if kind is not None:
             choices = METRICS.names() if kind == "choice" else []
-            found.append(Setting(name=name, kind=kind, default=getattr(bound, name), choices=choices))
+            found.append(Setting(name=setting, kind=kind, default=getattr(bound, setting), choices=choices))
     return found
 
 

@@ -11,7 +11,7 @@ export function cellSentence(playback, place, at) {
   const told = `${what}: step ${cell.step}, ${cell.mode}, confidence ${number(cell.confidence)}`;
   if (!cell.runnerUp) return told;
   const [second, probability] = cell.runnerUp;
-  return `${told}; second ${quoted(playback.scene, second)} with probability ${number(probability)}`;
+  return `${told}; second ${quoted(playback.scene, second)} with probability ${chance(probability)}`;
 }
 
 export function stepSentence(playback, place, step) {
@@ -50,6 +50,10 @@ export function pieceOf(scene, token) {
 
 export function counted(count, what) {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+export function chance(probability) {
+  return probability < 0.00005 ? "< 0.0001" : number(probability);
 }
 
 export function number(value) {

@@ -7,9 +7,11 @@ import {cellSentence, stepSentence} from "./sentences.js";
 let views = 0;
 
 export class View {
-  // ``choose`` is called with a step that the reader clicked, or whose candidate the reader chose.
-  constructor(choose) {
+  // ``choose`` is called with a step that the reader clicked, or whose candidate the reader chose. ``tellToken`` gets the
+  // element of a token that the reader looks at; null when it is none any more.
+  constructor(choose, tellToken = null) {
     this.choose = choose;
+    this.tellToken = tellToken || (token => this.sayToken(token));
     this.playback = null;
     this.step = 0;
     this.place = null;  // a candidate that the reader chose in place of the one that the search stands by
@@ -29,8 +31,10 @@ export class View {
       this.place = {step: this.step, first: Number(this.choice.value)};
       this.choose(this.step);
     });
-    for (const kind of ["mouseover", "focusin"]) this.canvas.addEventListener(kind, event => this.tellCell(event.target));
-    for (const kind of ["mouseleave", "focusout"]) this.canvas.addEventListener(kind, () => this.tellStep());
+    for (const kind of ["mouseover", "focusin"]) {
+      this.canvas.addEventListener(kind, ({target}) => this.tellToken(target.dataset.at === undefined ? null : target));
+    }
+    for (const kind of ["mouseleave", "focusout"]) this.canvas.addEventListener(kind, () => this.tellToken(null));
     this.canvas.addEventListener("keydown", event => walkTokens(this.canvas, event));
   }
 
@@ -96,12 +100,9 @@ export class View {
     if (this.playback) this.said.textContent = stepSentence(this.playback, this.shown, this.step);
   }
 
-  tellCell(target) {
-    if (target.dataset.at !== undefined) {
-      target.setAttribute("aria-describedby", this.said.id);
-      this.said.textContent = cellSentence(this.playback, this.shown, Number(target.dataset.at));
-    } else if (target === this.canvas) {
-      this.tellStep();
-    }
+  sayToken(token) {
+    if (!token) return this.tellStep();
+    this.said.textContent = cellSentence(this.playback, this.shown, Number(token.dataset.at));
+    token.setAttribute("aria-describedby", this.said.id);
   }
 }

@@ -8,7 +8,7 @@ import {counted} from "./sentences.js";
 import {ask, decode, useKey} from "./server.js";
 import {Setup} from "./setup.js";
 import {Side} from "./side.js";
-import {showTips} from "./tip.js";
+import {hideTip} from "./tip.js";
 import {playbackOf, readTraces, saveTraces} from "./traces.js";
 
 const BLANK = /\{blank(:\d+)?\}/, ESCAPED = /\{\{blank(:\d+)?\}\}/g;
@@ -126,9 +126,8 @@ function begin(bodies) {
   byId("legend").replaceChildren();
   player.last = 0;
   player.set(0);
-  bodies.forEach((body, number) => {
-    const {prompt, template} = body;
-    sides[number].clear(body.strategy);
+  bodies.forEach(({prompt, template}, number) => {
+    sides[number].clear(setups[number].name);
     sides[number].asked = template === undefined ? {prompt} : {template};
   });
   showSides(bodies.length);
@@ -143,9 +142,16 @@ async function follow(side, body, signal) {
       side.result = data;
       side.running = false;
     }
-    byId("stage").hidden = false;
+    showStage();
     draw();
   }
+}
+
+// On a small screen the stage is far below the button that was pressed.
+function showStage() {
+  const hidden = byId("stage").hidden;
+  byId("stage").hidden = false;
+  if (hidden && byId("stage").getBoundingClientRect().top > innerHeight * 0.6) byId("stage").scrollIntoView();
 }
 
 function finish(ends) {
@@ -200,6 +206,7 @@ function redraw() {
 }
 
 function showStep(step) {
+  hideTip();
   for (const side of open()) side.show(step);
 }
 
@@ -310,7 +317,7 @@ function listen() {
   byId("share").addEventListener("click", share);
   byId("save").addEventListener("click", save);
   addEventListener("hashchange", followLink);
-  for (const side of sides) showTips(side.view);
+  addEventListener("scroll", hideTip, {capture: true, passive: true});
   let width = 0;
   new ResizeObserver(() => {
     const now = byId("sides").clientWidth;

@@ -61,8 +61,12 @@ export class Setup {
     return "";
   }
 
-  // What the server is asked for.
+  get name() {
+    return this.select.value;
+  }
+
+  // What the server is asked for. The model's default strategy has settings of its own only where it is not named.
   get request() {
-    return {strategy: this.select.value, ...typed(this.box)};
+    return {...(this.name === this.facts.default ? {} : {strategy: this.name}), ...typed(this.box)};
   }
 }

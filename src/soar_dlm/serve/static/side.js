@@ -1,6 +1,7 @@
 // One decoding on the stage, as it comes or as it came: its figures, and the view of its steps.
 import {element} from "./dom.js";
 import {Playback} from "./playback.js";
+import {tipOf} from "./tip.js";
 import {View} from "./view.js";
 
 const FIGURES = ["steps", "forwards", "tokens per forward", "seconds"];
@@ -12,7 +13,7 @@ export class Side {
     this.title = element("h3");
     this.words = element("p", "words");
     this.figures = element("dl", "figures");
-    this.view = new View(choose);
+    this.view = new View(choose, tipOf(() => this.view));
     const {canvas, line, lanes} = this.view;
     this.section.append(this.title, this.words, this.figures, canvas, line, lanes);
     this.clear("");

@@ -1,21 +1,22 @@
 // A small card at a token that the pointer or the focus is on: when it was written, how surely, and what came second.
 import {byId, element} from "./dom.js";
-import {number, quoted} from "./sentences.js";
+import {chance, number, quoted} from "./sentences.js";
 
 const APART = 6;  // pixels between a token and its card
 
-export function showTips(view) {
-  const card = byId("tip");
-  const hide = () => { card.hidden = true; };
-  for (const kind of ["mouseover", "focusin"]) {
-    view.canvas.addEventListener(kind, event => {
-      const at = event.target.dataset.at;
-      if (at === undefined || !fill(card, view, Number(at))) hide();
-      else place(card, event.target.getBoundingClientRect());
-    });
-  }
-  for (const kind of ["mouseleave", "focusout", "scroll"]) view.canvas.addEventListener(kind, hide);
-  addEventListener("scroll", hide, {passive: true});
+// What a view is given to tell of its tokens with; ``view`` returns it.
+export function tipOf(view) {
+  return token => {
+    const card = byId("tip");
+    card.hidden = !token || !fill(card, view(), Number(token.dataset.at));
+    if (card.hidden) return;
+    token.setAttribute("aria-describedby", card.id);
+    place(card, token.getBoundingClientRect());
+  };
+}
+
+export function hideTip() {
+  byId("tip").hidden = true;
 }
 
 // Whether there is something to tell of a position.
@@ -24,7 +25,7 @@ function fill(card, view, at) {
   if (!cell || cell.token === null || cell.step === null) return false;
   card.replaceChildren(element("strong", "", quoted(playback.scene, cell.token)), element("span", "", `step ${cell.step}, ${cell.mode}`),
     ...row("confidence", number(cell.confidence)));
-  if (cell.runnerUp) card.append(...row(`second ${quoted(playback.scene, cell.runnerUp[0])}`, number(cell.runnerUp[1])));
+  if (cell.runnerUp) card.append(...row(`second ${quoted(playback.scene, cell.runnerUp[0])}`, chance(cell.runnerUp[1])));
   return true;
 }
 
