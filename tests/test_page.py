@@ -153,15 +153,16 @@ def test_what_fails_on_the_way_ends_the_stream_with_an_error(random_llada: soar.
     first = next(random_llada.stream("hello", soar.Greedy(), max_new_tokens=4))
 
     async def failing() -> AsyncGenerator[Any, None]:
-        raise NonFiniteLogits("The model returned NaN.")
+        for error in [NonFiniteLogits("The model returned NaN.")]:
+            raise error
         yield
 
     async def sent() -> list[ServerSentEvent]:
         return [one async for one in _sent({}, first, failing())]
 
-    assert [one.event for one in asyncio.run(sent())] == ["start", "step", "error"]
-    told = asyncio.run(sent())[-1].data
-    assert json.loads(told)["error"]["message"] == "The model returned NaN."
+    events = asyncio.run(sent())
+    assert [one.event for one in events] == ["start", "step", "error"]
+    assert json.loads(str(events[-1].data))["error"]["message"] == "The model returned NaN."
 
 
 def test_a_reader_who_leaves_takes_the_search_along() -> None:

@@ -37,13 +37,20 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def lm() -> soar.LM:
-    return soar.load("mini-llada", device="cpu")
+def lm(random_llada: soar.LM) -> soar.LM:
+    return random_llada
 
 
 @pytest.fixture(scope="module")
 def llada(lm: soar.LM) -> Iterator[str]:
     with served(lm) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def mini() -> Iterator[str]:
+    """A model that knows some tasks, and takes a while."""
+    with served(soar.load("mini-llada", device="cpu")) as server:
         yield server.url
 
 
@@ -249,7 +256,8 @@ def test_a_blank_is_seen_to_grow_and_to_shrink(browser: Any, dreamon: str) -> No
     reader.close()
 
 
-def test_an_example_shows_the_right_answer_afterwards(reader: Reader) -> None:
+def test_an_example_shows_the_right_answer_afterwards(browser: Any, mini: str) -> None:
+    reader = Reader(browser, mini)
     page = reader.open()
     assert page.locator("#examples button").all_text_contents() == ["Word problem", "Python function", "Sudoku"]
     with page.expect_response(re.compile("/v1/examples")):
@@ -259,8 +267,9 @@ def test_an_example_shows_the_right_answer_afterwards(reader: Reader) -> None:
     page.locator("#run").click()
     says(page, "Done")
     sync_api.expect(page.locator("#answer")).to_contain_text("####")
-    decode(page, PROMPT)
+    decode(page, PROMPT, 8)
     assert not page.locator("#answer-box").is_visible()
+    reader.close()
 
 
 def written(path: Path, *lines: dict[str, Any]) -> Path:
@@ -270,7 +279,7 @@ def written(path: Path, *lines: dict[str, Any]) -> Path:
 
 def test_a_trace_file_of_the_command_is_opened(reader: Reader, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    invoke("generate", "-m", "mini-llada", PROMPT, "-n", "12", "--strategy", "pbs", "--trace", str(path))
+    invoke("generate", "-m", "random-llada", PROMPT, "-n", "12", "--strategy", "pbs", "--trace", str(path))
     line = json.loads(path.read_text())
     page = reader.open()
     page.locator("#trace-file").set_input_files(path)
@@ -318,27 +327,26 @@ def test_what_was_decoded_is_saved_as_a_file_that_the_command_replays(reader: Re
     assert [canvas_after(page, side) for side in (0, 1)] == before
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "is empty"),
-        (b"not json\n", "Line 1 of bad.jsonl is not JSON"),
-        (b'{"text": "no trace"}\n', "is not a trace"),
-        (b'{"trace": []}\n', "does not say what its tokens mean"),
-        (gzip.compress(b"x" * 1000)[:20], "is damaged"),
-        (b'{"trace": [{"step": 2, "forwards": 1, "beam": []}], "scene": SCENE}', "step 1 is not there"),
-        (b'{"trace": [{"step": 1, "forwards": 1, "beam": [{}]}], "scene": SCENE}', "lacks a list"),
-        (b'{"trace": {"format": 7, "steps": []}, "scene": SCENE}', "its format is 7"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_damaged_file_is_refused_in_words(reader: Reader, tmp_path: Path, content: bytes, sentence: str) -> None:
-    scene = {"around": ["a", ""], "blanks": [[1, 2]], "pieces": {}, "ends": [], "filler": 0, "low": 0, "high": 1}
-    path = tmp_path / "bad.jsonl"
-    path.write_bytes(content.replace(b"SCENE", json.dumps(scene).encode()))
-    page = reader.open()
-    page.locator("#trace-file").set_input_files(path)
-    sync_api.expect(page.locator("#trouble")).to_contain_text(sentence)
+SCENE = {"around": ["a", ""], "blanks": [[1, 2]], "pieces": {}, "ends": [], "filler": 0, "low": 0, "high": 1}
+DAMAGED = {
+    "is empty": b"",
+    "Line 1 of bad.jsonl is not JSON": b"not json\n",
+    "Line 1 of bad.jsonl is not a trace": b'{"text": "no trace"}\n',
+    "does not say what its tokens mean": b'{"trace": []}\n',
+    "is damaged": gzip.compress(b"x" * 1000)[:20],
+    "step 1 is not there": b'{"trace": [{"step": 2, "forwards": 1, "beam": []}], "scene": SCENE}',
+    "lacks a list": b'{"trace": [{"step": 1, "forwards": 1, "beam": [{}]}], "scene": SCENE}',
+    "its format is 7": b'{"trace": {"format": 7, "steps": []}, "scene": SCENE}',
+}
+
+
+def test_a_damaged_file_is_refused_in_words(reader: Reader, tmp_path: Path) -> None:
+    page, path = reader.open(), tmp_path / "bad.jsonl"
+    for sentence, content in DAMAGED.items():
+        path.write_bytes(content.replace(b"SCENE", json.dumps(SCENE).encode()))
+        page.locator("#trace-file").set_input_files(path)
+        sync_api.expect(page.locator("#trouble")).to_contain_text(sentence)
+    assert not page.locator("#stage").is_visible()
 
 
 def test_text_with_markup_in_it_stays_text(reader: Reader, lm: soar.LM, tmp_path: Path) -> None:
@@ -400,7 +408,8 @@ def test_a_key_is_asked_for_only_where_the_server_wants_one(browser: Any, random
         reader.context.close()
 
 
-def test_a_decoding_can_be_stopped_and_what_came_of_it_stays(reader: Reader) -> None:
+def test_a_decoding_can_be_stopped_and_what_came_of_it_stays(browser: Any, mini: str) -> None:
+    reader = Reader(browser, mini)
     page = reader.open(text="Sudoku", a="pbs", max_tokens="300", **{"a.beam": "8"})
     assert not page.locator("#stop").is_visible()
     page.locator("#run").click()
@@ -412,6 +421,7 @@ def test_a_decoding_can_be_stopped_and_what_came_of_it_stays(reader: Reader) -> 
     assert 0 < last < 300
     page.locator("#to-start").click()
     assert page.locator(".canvas .cell.mask").count() == 300
+    reader.close()
 
 
 def test_everything_is_done_with_the_keyboard(reader: Reader) -> None:
@@ -444,13 +454,15 @@ def test_every_control_has_a_name(reader: Reader) -> None:
     assert page.locator("[role=status], [role=alert], [aria-live]").count() == 2
 
 
-@pytest.mark.parametrize("width", [360, 768, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_its_window_and_the_readers_colours(browser: Any, llada: str, width: int, scheme: str) -> None:
-    reader = Reader(browser, llada, viewport={"width": width, "height": 800}, color_scheme=scheme)
+def test_the_page_fits_its_window_and_the_readers_colours(browser: Any, llada: str, scheme: str) -> None:
+    reader = Reader(browser, llada, color_scheme=scheme)
     page = reader.open(text=PROMPT, a="soar", b="deliberate", max_tokens="24", run="1")
     says(page, "Done")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    for width in (360, 768, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper = page.evaluate("getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)")
     assert (sum(paper) / 3 > 127) == (scheme == "light")
     reader.close()
