@@ -1,5 +1,5 @@
 // The buttons and the slider that lead through the steps.
-import {byId} from "./dom.js";
+import {byId, element} from "./dom.js";
 
 const PACE = 140, CALM_PACE = 600;  // milliseconds between steps while playing
 
@@ -8,13 +8,30 @@ export class Player {
   constructor(show) {
     this.show = show;
     this.timer = null;
-    this.slider = byId("slider");
+    const buttons = element("div", "buttons");
+    this.button = this.made("play", "Play", "Play (Space)", () => this.toggle());
+    buttons.append(
+      this.made("to-start", "\u21e4", "First step (Home)", () => this.go(0)),
+      this.made("back", "\u2190", "Previous step (\u2190)", () => this.go(this.step - 1)),
+      this.button,
+      this.made("forward", "\u2192", "Next step (\u2192)", () => this.go(this.step + 1)),
+      this.made("to-end", "\u21e5", "Last step (End)", () => this.go(this.last)));
+    this.slider = element("input");
+    Object.assign(this.slider, {id: "slider", type: "range", min: 0, max: 0, value: 0, ariaLabel: "Step"});
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
-    byId("to-start").addEventListener("click", () => this.go(0));
-    byId("back").addEventListener("click", () => this.go(this.step - 1));
-    byId("forward").addEventListener("click", () => this.go(this.step + 1));
-    byId("to-end").addEventListener("click", () => this.go(this.last));
-    byId("play").addEventListener("click", () => this.toggle());
+    this.text = element("output");
+    this.text.id = "step-text";
+    this.text.htmlFor = this.slider.id;
+    byId("player").append(buttons, this.slider, this.text);
+  }
+
+  // A button; one that shows a sign is called what its title says before the key.
+  made(id, text, title, does) {
+    const button = element("button", "", text);
+    Object.assign(button, {id, title, type: "button"});
+    if (id !== "play") button.setAttribute("aria-label", title.replace(/ \(.*/, ""));
+    button.addEventListener("click", does);
+    return button;
   }
 
   get step() {
@@ -37,7 +54,7 @@ export class Player {
   set(step) {
     this.slider.value = Math.min(Math.max(step, 0), this.last);
     this.slider.setAttribute("aria-valuetext", `Step ${this.step} of ${this.last}`);
-    byId("step-text").textContent = `${this.step} / ${this.last}`;
+    this.text.textContent = `${this.step} / ${this.last}`;
     this.show(this.step);
     if (this.step >= this.last) this.pause();
   }
@@ -52,13 +69,13 @@ export class Player {
     if (this.step >= this.last) this.set(0);
     const pace = matchMedia("(prefers-reduced-motion: reduce)").matches ? CALM_PACE : PACE;
     this.timer = setInterval(() => this.set(this.step + 1), pace);
-    byId("play").textContent = "Pause";
+    this.button.textContent = "Pause";
   }
 
   pause() {
     clearInterval(this.timer);
     this.timer = null;
-    byId("play").textContent = "Play";
+    this.button.textContent = "Play";
   }
 
   toggle() {
