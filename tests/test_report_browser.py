@@ -18,6 +18,7 @@ from soar_dlm.playback import Playback
 from soar_dlm.report import Drawing, report_page
 from soar_dlm.results import Event
 from soar_dlm.search.question import Place
+from soar_dlm.web import asset
 from tests.browser import CHROMIUM, opened_browser
 from tests.report_runs import STRATEGIES, TEMPLATE, run_of, small_run
 
@@ -163,8 +164,9 @@ def check_script(page: Any, run: Run) -> None:
         trace, playback = decoded.trace, Playback(decoded.trace)
         places = [Place(record.step, first) for record in trace for first in range(len(record.beam))]
         found = page.evaluate(
-            """([trace, places]) => {
-                const playback = new SoarTrace.Playback({steps: trace.trace, scene: trace.scene});
+            f"([trace, places]) => {{{asset('playback.js').replace('export ', '')}"
+            """
+                const playback = new Playback({steps: trace.trace, scene: trace.scene});
                 return places.map(([step, first]) => playback.canvas({step, first}).map(
                     cell => [cell.at, cell.blank, cell.token, cell.confidence, cell.step, cell.mode]));
             }""",

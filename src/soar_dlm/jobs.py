@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, pairwise
 from math import isinf
@@ -40,7 +40,7 @@ _Kind = TypeVar("_Kind", bound=Options)
 MAX_LENGTH = 64
 """How far a blank may grow by default, as in the paper."""
 
-_OF_ONE_CALL = ("seed", "trace", "length")
+_OF_ONE_CALL = ("seed", "trace", "runners_up", "length")
 """Options that no checkpoint can have a default for."""
 
 
@@ -261,26 +261,36 @@ class Jobs:
 
     def _shown(self, job: Job, trace: Trace) -> Trace:
         """The trace with its scene, if there is a tokenizer to read it with."""
-        text, request = self.text, job.request
-        if text is None or not trace.steps:
+        if self.text is None or not trace.steps:
             return trace
+        return replace(trace, scene=replace(self.scene(job), pieces=self._pieces(trace)))
+
+    def _pieces(self, records: Iterable[StepRecord]) -> dict[int, str]:
+        """The text of every token that was written in these steps, or came second."""
+        text, found = self.need_text(), set[int]()
+        for entry in (entry for record in records for entry in record.beam):
+            found.update(entry.tokens)
+            found.update(token for token, _ in entry.runners_up)
+        return {token: text.piece(token) for token in sorted(found)}
+
+    def scene(self, job: Job) -> Scene:
+        """What a job starts from; nothing is written yet, so there are no pieces."""
+        text, request = self.need_text(), job.request
         runs = [list(run) for _, run in groupby(enumerate(request.fill), key=lambda pair: pair[1] - pair[0])]
         blanks = [(run[0][1], len(run)) for run in runs]
         ends = [0, *(first + size for first, size in blanks)]
         starts = [*(first for first, _ in blanks), len(request.tokens)]
         around = [text.decode(request.tokens[low:high]) for low, high in zip(ends, starts, strict=True)]
         metric = get_metric(request.strategy.metric)
-        written = {token for record in trace for entry in record.beam for token in entry.tokens}
-        scene = Scene(
+        return Scene(
             around=tuple(around),
             blanks=tuple(blanks),
-            pieces={token: text.piece(token) for token in sorted(written)},
+            pieces={},
             ends=self.facts.end_ids,
             filler=self.facts.filler_id,
             low=None if isinf(metric.low) else metric.low,
             high=metric.high,
         )
-        return replace(trace, scene=scene)
 
     def _cut(self, tokens: list[int], stops: Sequence[str]) -> tuple[str, list[int]]:
         """The text before the first stop string, and the fewest leading tokens that have all of it."""
@@ -307,8 +317,10 @@ class Jobs:
         fill = np.flatnonzero(best.blank >= 0)
         tokens, masked = best.tokens[fill].tolist(), best.open[fill].tolist()
         result = None if step.decoding is None else self.result(job, step.decoding)
+        number = step.record.step if step.record is not None else 0
+        records = [*missed, *([] if step.record is None else [step.record])]
         return Event(
-            step=step.record.step if step.record is not None else 0,
+            step=number,
             forwards=forwards,
             text=result.text if result is not None else self._partial_text(tokens, masked),
             token_ids=tokens,
@@ -320,6 +332,8 @@ class Jobs:
             result=result,
             settled=agreed(step.live),
             missed=tuple(missed),
+            scene=self.scene(job) if number <= 1 else None,
+            pieces=self._pieces(records),
         )
 
     def _partial_text(self, tokens: Sequence[int], masked: Sequence[bool]) -> str:

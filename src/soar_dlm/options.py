@@ -45,6 +45,8 @@ class Options:
     comes before the block ("prefix"), or of everything outside it ("dual"). ``suffix_window`` leaves out what comes
     later than that many positions after the block, but for the last position. Both change what the model sees, and so
     they may change the text.
+
+    ``runners_up`` notes in the trace which token came second wherever one was committed; the text stays the same.
     """
 
     block_length: int | None = _option(
@@ -74,6 +76,7 @@ class Options:
         True, "Stop once the text has ended, or decode the full canvas as in the paper.", "--early-exit/--no-early-exit"
     )
     trace: bool = _option(True, "Keep every step of the search in the result.", command=False)
+    runners_up: bool = _option(False, "Note in every step which token came second at each position.", command=False)
 
     def __post_init__(self) -> None:
         checks.field(self, "block_length", checks.whole_number, 1, optional=True)
@@ -86,7 +89,7 @@ class Options:
         checks.field(self, "seed", checks.seed, optional=True)
         for name in ("suppress_tokens", "stop_token_ids"):
             checks.field(self, name, _token_ids)
-        for name in ("early_exit", "trace"):
+        for name in ("early_exit", "trace", "runners_up"):
             checks.field(self, name, checks.true_or_false)
         drawn = self.sampling
         for name in ("temperature", "top_k", "top_p"):
@@ -184,6 +187,7 @@ class DecodeKeywords(TypedDict, total=False):
     stop_token_ids: Sequence[int]
     early_exit: bool
     trace: bool
+    runners_up: bool
 
 
 class GenerateKeywords(DecodeKeywords, total=False):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from soar_dlm.engine.request import FinishReason
+from soar_dlm.engine.scene import Scene
 from soar_dlm.engine.trace import StepRecord, Trace
 from soar_dlm.strict_json import plain
 
 _APART = ("trace", "alternatives")
 """Parts of a result that :meth:`Result.to_dict` leaves out."""
-_PARTS = ("record", "result", "missed")
+_PARTS = ("record", "result", "scene", "missed")
 
 MASK_SIGN = "░"
 """How a position that is still masked reads in the text of an :class:`Event`."""
@@ -81,7 +83,8 @@ class Event:
 
     ``token_ids``, ``masked``, ``confidence``, their canvas ``positions`` and the ``blanks`` they belong to describe the
     generated part; ``confidence`` is None where nothing was committed. ``text`` shows masked positions as
-    ``soar_dlm.results.MASK_SIGN``. ``record`` holds the whole beam. The last event has the ``result``.
+    ``soar_dlm.results.MASK_SIGN``. ``record`` holds the whole beam, and ``pieces`` the text of every token in it. The
+    first event has the ``scene`` that the decoding started from, the last one the ``result``.
 
     ``missed`` are the records of the steps just before, where their own events were left out because the reader of an
     :class:`AsyncLM` was slow: with them, the records of a stream are those of the trace. The first ``settled`` of
@@ -100,12 +103,15 @@ class Event:
     result: Result | None
     settled: int = 0
     missed: tuple[StepRecord, ...] = ()
+    scene: Scene | None = None
+    pieces: Mapping[int, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain JSON values."""
         return {
             **{entry.name: plain(getattr(self, entry.name)) for entry in fields(self) if entry.name not in _PARTS},
-            "record": None if self.record is None else plain(asdict(self.record)),
-            **({"missed": plain([asdict(record) for record in self.missed])} if self.missed else {}),
+            "record": None if self.record is None else self.record.to_json(),
+            **({"missed": [record.to_json() for record in self.missed]} if self.missed else {}),
             "result": None if self.result is None else self.result.to_dict(),
+            "scene": None if self.scene is None else self.scene.to_json(),
         }

@@ -192,14 +192,17 @@ class LiveRequest:
     def _settings_of(self, question: Question) -> ReadSettings:
         """How to read this question: tokens are drawn only where it brings the numbers that decide."""
         sampling = self._settings.sampling if question.uniforms is not None else _MOST_LIKELY
-        given = question.given is not None
-        return replace(self._settings, sampling=sampling, wanted=question.wanted, given=given)
+        given, wanted = question.given is not None, question.wanted
+        if self.options.runners_up:
+            wanted = replace(wanted, top=max(wanted.top, 2))
+        return replace(self._settings, sampling=sampling, wanted=wanted, given=given)
 
     def absorb(self, answers: Sequence[Answered]) -> StepEvent:
         """Send the answers to :meth:`questions` to the search, or end it with the error that stopped it."""
         self._journal.open_step(len(answers))
         try:
-            readings = [self._usable(answer.reading) for answer in answers]
+            asked = zip(answers, self._distinct(), strict=True)
+            readings = [self._usable(answer.reading, question) for answer, question in asked]
             if self._bases is not None:
                 readings = self._based(readings, answers)
             if len(readings) < len(self._asked):
@@ -255,7 +258,7 @@ class LiveRequest:
         except StopError as error:
             return self._failed(error)
 
-    def _usable(self, answer: Reading | SoarError) -> Reading:
+    def _usable(self, answer: Reading | SoarError, question: Question) -> Reading:
         if isinstance(answer, SoarError):
             raise answer
         if np.isnan(answer.confidence).any():
@@ -263,7 +266,8 @@ class LiveRequest:
                 f"The model returned NaN or infinite logits at step {self._journal.steps}. Try dtype float32 or "
                 "bfloat16 instead of float16, a lower cfg_scale, or check the checkpoint."
             )
-        return replace(answer, ends=np.isin(answer.tokens, self._stopping.ends))
+        noted = answer.noting(question.wanted.top) if self.options.runners_up else answer
+        return replace(noted, ends=np.isin(noted.tokens, self._stopping.ends))
 
     def _failed(self, error: SoarError) -> StepEvent:
         return StepEvent(self.ticket, self._journal.best, error=error)

@@ -15,7 +15,7 @@ from soar_dlm.engine.packing import packed_steps, unpacked
 from soar_dlm.engine.scene import Scene
 from soar_dlm.errors import InputFileError, told
 from soar_dlm.search.candidate import Candidate, Mode
-from soar_dlm.search.question import Place
+from soar_dlm.search.question import Place, RunnerUp
 from soar_dlm.strict_json import DEEPEST_RECORD, plain, read_json
 
 T = TypeVar("T")
@@ -29,7 +29,8 @@ class BeamEntry:
     the parent's canvas committed in this step with their ``tokens`` and ``confidence``; ``sizes`` says how many
     positions each became: 1 for an ordinary token, 2 for an expand, 0 for a delete. ``left`` counts the positions still
     masked. A search that goes down several times numbers its dives from 1; ``verdict`` is the score of a text that was
-    verified in this step.
+    verified in this step. ``runners_up`` has, for each position that was committed, the token that came second; it is
+    empty unless the request notes them.
     """
 
     mode: Mode
@@ -43,6 +44,7 @@ class BeamEntry:
     after: int = 0
     dive: int = 0
     verdict: float | None = None
+    runners_up: tuple[RunnerUp, ...] = ()
 
     @classmethod
     def of(
@@ -61,6 +63,7 @@ class BeamEntry:
             after=after.step,
             dive=dive,
             verdict=verdict,
+            runners_up=last.runners_up,
         )
 
     def follow(self, confidence: Mapping[int, float]) -> dict[int, float]:
@@ -103,6 +106,14 @@ class StepRecord:
     def standing(self) -> BeamEntry | None:
         """The entry of the candidate that the search stands by; None if the step left no candidate."""
         return self.beam[self.best] if self.beam else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as plain JSON values; runners-up are left out where there are none."""
+        values: dict[str, Any] = plain(asdict(self))
+        for entry in values["beam"]:
+            if not entry["runners_up"]:
+                del entry["runners_up"]
+        return values
 
     def frontier(self) -> list[int]:
         """The places of the candidates that this step left: not those that it continued itself."""
@@ -181,8 +192,7 @@ class Trace:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The steps as plain JSON values."""
-        steps: list[dict[str, Any]] = plain([asdict(record) for record in self.steps])
-        return steps
+        return [record.to_json() for record in self.steps]
 
     def to_line(self, packed: bool = False) -> dict[str, Any]:
         """The steps, and the scene if there is one, as a line of a trace file has them; see :func:`packed_steps`."""
@@ -226,9 +236,18 @@ def _entry(entry: Mapping[str, Any], step: int) -> BeamEntry:
         checks.whole_number(name, known.get(name, 0), 0)
     checks.known_name("mode", known["mode"], get_args(Mode))
     checks.real_number("rank", known["rank"], -inf, inf)
+    known["runners_up"] = tuple(_runner_up(*one) for one in entry.get("runners_up", ()))
+    if len(known["runners_up"]) not in (0, len(known["positions"])):
+        raise InputFileError("runners_up says something of other positions")
     if known.get("verdict") is not None:
         checks.real_number("verdict", known["verdict"], -inf, inf)
     return BeamEntry(**known)
+
+
+def _runner_up(token: Any, probability: Any) -> RunnerUp:
+    return RunnerUp(
+        checks.whole_number("A runner-up", token, 0), checks.real_number("Its probability", probability, 0.0, inf)
+    )
 
 
 def _linked(steps: Sequence[StepRecord]) -> tuple[StepRecord, ...]:

@@ -20,16 +20,23 @@ SHIPPED = Path(__file__).parent / "shipped"
 class EmbeddedModel:
     """``writer`` names the function of :mod:`soar_dlm.models.random_checkpoint` that writes the checkpoint.
 
-    Without one, the checkpoint is in the package, in a folder named like the model.
+    Without one, the checkpoint is in the package, in a folder named like the model, and ``tasks`` are those it was
+    trained for.
     """
 
     about: str
     writer: str | None = None
+    tasks: tuple[str, ...] = ()
 
 
 EMBEDDED = {
-    "mini-llada": EmbeddedModel("LLaDA layout, 2.4M parameters: word problems, Python functions, sudoku"),
-    "mini-dreamon": EmbeddedModel("Dream layout with expand, 2.2M parameters: missing lines of Python functions"),
+    "mini-llada": EmbeddedModel(
+        "LLaDA layout, 2.4M parameters: word problems, Python functions, sudoku",
+        tasks=("mini-gsm", "mini-code", "mini-sudoku"),
+    ),
+    "mini-dreamon": EmbeddedModel(
+        "Dream layout with expand, 2.2M parameters: missing lines of Python functions", tasks=("mini-infill",)
+    ),
     "random-llada": EmbeddedModel("LLaDA layout, random weights: writes nonsense", "write_llada"),
     "random-dream": EmbeddedModel("Dream layout, random weights: writes nonsense", "write_dream"),
     "random-dreamon": EmbeddedModel("Dream layout with expand, random weights: writes nonsense", "write_dreamon"),

@@ -14,8 +14,7 @@ from soar_dlm.report.chunks import Chunks, compact
 from soar_dlm.report.drawings import Drawing, markup
 from soar_dlm.report.explorer import explorer
 from soar_dlm.report.tables import NOTES, counted, tables, text
-
-STYLES, SCRIPTS = ("report.css", "trace.css"), ("trace.js", "report.js")
+from soar_dlm.web import SCRIPTS, STYLES, asset, joined
 
 
 def report_page(runs: Sequence[Run], figures: Sequence[Drawing] = ()) -> str:
@@ -28,10 +27,11 @@ def report_page(runs: Sequence[Run], figures: Sequence[Drawing] = ()) -> str:
     """
     chunks = Chunks()
     data = explorer(runs, chunks)
-    style, script = (_assets(names) for names in (STYLES, SCRIPTS))
+    style = joined([*map(asset, STYLES), _own("report.css")])
+    script = joined([*map(asset, SCRIPTS), _own("report.js")])
     models = list(dict.fromkeys(run.model for run in runs))
     return _filled(
-        _asset("report.html"),
+        _own("report.html"),
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -54,12 +54,8 @@ def _filled(template: str, **values: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 
-def _asset(name: str) -> str:
+def _own(name: str) -> str:
     return files("soar_dlm.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _assets(names: Sequence[str]) -> str:
-    return "\n" + "\n".join(_asset(name) for name in names)
 
 
 def _policy(style: str, script: str) -> str:

@@ -1,7 +1,12 @@
 // The explorer of a report: which task, methods, problem and step are shown, and how the reader gets to others.
-(() => {
-  const {element, counted, Playback} = SoarTrace;
-  const PACE = 140, CALM_PACE = 600;  // milliseconds between steps while playing
+import {byId, choices, element, reached, showWithin} from "./dom.js";
+import {showLegend} from "./legend.js";
+import {Playback} from "./playback.js";
+import {Player} from "./player.js";
+import {counted} from "./sentences.js";
+import {View} from "./view.js";
+
+{
   const OUTCOMES = [
     ["all", "All", () => true],
     ["gained", "Gained", (first, second) => !first && second],
@@ -10,14 +15,13 @@
     ["wrong", "Both wrong", (first, second) => !first && !second],
   ];
 
-  const byId = id => document.getElementById(id);
   const data = JSON.parse(byId("data").textContent);
 
-  // What is shown; ``problem`` counts within the group. A side's ``place`` is a candidate that the reader chose in place of
-  // the one that the search stands by.
-  const shown = {group: null, methods: [0, 0], problem: 0, step: 0, outcome: "all", kind: "", search: ""};
+  // What is shown; ``problem`` counts within the group.
+  const shown = {group: null, methods: [0, 0], problem: 0, outcome: "all", kind: "", search: ""};
+  const player = new Player(showStep);
   const sides = [...document.querySelectorAll(".side")].map((section, number) => ({section, number}));
-  let texts = null, found = [], timer = null, turn = 0;
+  let texts = null, found = [], turn = 0;
   let linked = false;  // whether the address follows: not before the reader has moved
 
   // ---- Data that is unpacked when it is needed
@@ -78,23 +82,14 @@
 
   // ---- Task, methods and the list of problems
 
-  function options(select, values, chosen) {
-    select.replaceChildren(...values.map(([value, text]) => {
-      const made = element("option", "", text);
-      made.value = value;
-      return made;
-    }));
-    select.value = chosen;
-  }
-
   async function showGroup(number) {
     const group = data.groups[number];
     Object.assign(shown, {group, methods: [...group.pair], kind: "", search: "", outcome: "all"});
     byId("task").value = number;
     byId("search").value = "";
-    options(byId("kind"), [["", "All kinds"], ...group.kinds.map((kind, place) => [place, kind || "(none)"])], "");
+    choices(byId("kind"), [["", "All kinds"], ...group.kinds.map((kind, place) => [place, kind || "(none)"])], "");
     byId("kind").disabled = group.kinds.length < 2;
-    for (const side of sides) options(side.select, group.methods.map((name, place) => [place, name]), shown.methods[side.number]);
+    for (const side of sides) choices(side.select, group.methods.map((name, place) => [place, name]), shown.methods[side.number]);
     const own = await inflated(group.texts);
     if (shown.group === group) texts = own;
   }
@@ -160,13 +155,6 @@
     }
   }
 
-  // Scrolls a box, and never the page.
-  function showWithin(box, inside) {
-    const outer = box.getBoundingClientRect(), inner = inside.getBoundingClientRect();
-    if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top;
-    else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
-  }
-
   // ---- A problem
 
   async function showProblem(problem, step) {
@@ -179,11 +167,11 @@
     showGiven(problem);
     markListed();
     const last = Math.max(0, ...played.map(one => one ? one.last : 0));
-    byId("slider").max = last;
+    player.last = last;
     byId("player").hidden = !shown.group.traced;
     for (const side of sides) showSide(side, played[side.number], last);
-    showLegend(played.filter(Boolean));
-    showStep(step === undefined ? last : step);
+    showLegend(byId("legend"), played.filter(Boolean));
+    player.set(step === undefined ? last : step);
   }
 
   function showGiven(problem) {
@@ -195,52 +183,25 @@
     byId("prompt").scrollTop = byId("prompt").scrollHeight;
   }
 
-  // A box that the keyboard can reach and scroll.
-  function reached(kind, role, label) {
-    const made = element("div", kind);
-    made.tabIndex = 0;
-    made.setAttribute("role", role);
-    made.setAttribute("aria-label", label);
-    return made;
-  }
-
   function makeSide(side) {
     side.select = element("select");
     side.select.setAttribute("aria-label", side.number ? "Second method" : "First method");
     side.verdict = element("span", "verdict");
     side.figures = element("span", "figures-line");
     side.text = reached("text answer", "region", "Text");
-    side.canvas = reached("canvas", "group", "Canvas");
-    side.said = element("p", "said");
-    side.choice = element("select", "choice");
-    side.choice.setAttribute("aria-label", "Candidate");
-    side.lanes = element("div", "lanes");
-    const header = element("header"), line = element("div", "line");
+    side.view = new View(step => player.go(step));
+    const header = element("header"), {canvas, line, lanes} = side.view;
     header.append(side.select, side.verdict, side.figures);
-    line.append(side.said, side.choice);
-    side.section.append(header, element("h4", "", "Text"), side.text, element("h4", "traced", "Canvas"), side.canvas, line, side.lanes);
-    watchSide(side);
-  }
-
-  function watchSide(side) {
+    side.section.append(header, element("h4", "", "Text"), side.text, element("h4", "traced", "Canvas"), canvas, line, lanes);
     side.select.addEventListener("change", () => {
       shown.methods[side.number] = Number(side.select.value);
       showList();
       showProblem(shown.problem);
     });
-    side.choice.addEventListener("change", () => {
-      side.place = {step: shown.step, first: Number(side.choice.value)};
-      showStep(shown.step, true);
-    });
-    for (const kind of ["mouseover", "focusin"]) side.canvas.addEventListener(kind, event => tellCell(side, event.target));
-    for (const kind of ["mouseleave", "focusout"]) side.canvas.addEventListener(kind, () => tellStep(side));
-    side.canvas.addEventListener("keydown", event => walkTokens(side, event));
   }
 
   function showSide(side, playback, last) {
     const method = shown.methods[side.number], right = isRight(method, shown.problem);
-    side.playback = playback;
-    side.place = null;
     side.select.value = method;
     side.verdict.textContent = right ? "\u2713 right" : "\u2717 wrong";
     side.verdict.className = `verdict ${right ? "right" : "wrong"}`;
@@ -249,136 +210,28 @@
     side.figures.textContent = [...parts, ...(finish === "stop" ? [] : [`ended by ${finish}`])].join(" \u00b7 ");
     side.text.textContent = texts.texts[method][shown.problem].replace(/^\n+/, "");
     side.section.classList.toggle("untraced", playback === null);
-    side.steps = last;
-    drawSide(side);
+    side.view.open(playback, last);
   }
 
-  function drawSide(side) {
-    if (!side.playback) return;
-    side.drawn = SoarTrace.drawLanes(side.lanes, side.playback, side.steps, (step, place) => {
-      pause();
-      side.place = place;
-      showStep(step, true);
-    });
-  }
-
-  // ---- A step
-
-  // A candidate that was chosen stays chosen only if ``chosen`` says so: another step has other candidates.
-  function showStep(step, chosen = false) {
-    shown.step = Math.min(Math.max(step, 0), Number(byId("slider").max));
-    byId("slider").value = shown.step;
-    const last = byId("slider").max;
-    byId("slider").setAttribute("aria-valuetext", `Step ${shown.step} of ${last}`);
-    byId("step-text").textContent = `${shown.step} / ${last}`;
-    for (const side of sides) {
-      if (!chosen || (side.place && side.place.step !== shown.step)) side.place = null;
-      if (side.playback) showCanvas(side);
-    }
-    if (shown.step >= Number(last)) pause();
+  function showStep(step) {
+    for (const side of sides) side.view.show(step);
     keepLink();
   }
 
-  function placeOf(side) {
-    return side.place || side.playback.standing(shown.step);
-  }
-
-  function showCanvas(side) {
-    const focused = side.canvas.contains(document.activeElement) && document.activeElement.dataset.at;
-    const place = placeOf(side);
-    SoarTrace.drawCanvas(side.canvas, side.playback, place, shown.step);
-    const fresh = side.canvas.querySelector(".fresh");
-    if (fresh) showWithin(side.canvas, fresh);
-    if (focused) {
-      const again = side.canvas.querySelector(`[data-at="${focused}"]`) || side.canvas;
-      again.focus({preventScroll: true});
-    }
-    showChoice(side, place);
-    side.drawn.mark({step: Math.min(shown.step, side.playback.last), shown: place});
-    if (!focused) tellStep(side);
-  }
-
-  function showChoice(side, place) {
-    const record = side.playback.steps[shown.step - 1], many = record ? record.beam.length : 0;
-    side.choice.classList.toggle("idle", many < 2);
-    side.choice.disabled = many < 2;
-    options(side.choice, Array.from({length: many}, (_, first) => {
-      return [first, `candidate ${first + 1} of ${many}${first === record.best ? ", stands" : ""}`];
-    }), place.first);
-  }
-
-  function tellStep(side) {
-    if (side.playback) side.said.textContent = SoarTrace.stepSentence(side.playback, placeOf(side), shown.step);
-  }
-
-  function tellCell(side, target) {
-    if (target.dataset.at !== undefined) {
-      side.said.textContent = SoarTrace.cellSentence(side.playback, placeOf(side), Number(target.dataset.at));
-    } else if (target === side.canvas) {
-      tellStep(side);
-    }
-  }
-
-  function walkTokens(side, event) {
-    if (!event.shiftKey || !["ArrowLeft", "ArrowRight"].includes(event.key)) return;
-    const cells = [...side.canvas.querySelectorAll(".cell")], now = cells.indexOf(document.activeElement);
-    const next = now < 0 ? 0 : now + (event.key === "ArrowRight" ? 1 : -1);
-    if (cells[next]) cells[next].focus();
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  function showLegend(playbacks) {
-    const used = new Set(playbacks.flatMap(one => one.steps.flatMap(step => step.beam.map(entry => entry.mode))));
-    const scale = element("p", "scale");
-    const bounds = [...SoarTrace.SURE, 0];
-    scale.append(element("span", "cell mask", SoarTrace.MASK), element("span", "", "masked"), element("span", "cell end", SoarTrace.END),
-      element("span", "", "end of text"), element("span", "cell token fresh", "abc"), element("span", "", "this step"),
-      element("span", "name", "Confidence"));
-    bounds.forEach((least, level) => {
-      scale.append(element("span", `cell token sure-${level}${least < 0.5 ? " unsure" : ""}`, least ? `\u2265 ${least}` : `< ${bounds[level - 1]}`));
-    });
-    const modes = element("p", "modes");
-    for (const mode of data.modes.filter(one => used.has(one))) {
-      const one = element("span");
-      one.append(SoarTrace.sign(mode), ` ${SoarTrace.TOLD[mode]}`);
-      modes.append(one);
-    }
-    byId("legend").replaceChildren(...(playbacks.length ? [scale, modes] : []));
-  }
-
-  // ---- Playing
-
-  function play() {
-    if (shown.step >= Number(byId("slider").max)) showStep(0);
-    const pace = matchMedia("(prefers-reduced-motion: reduce)").matches ? CALM_PACE : PACE;
-    timer = setInterval(() => showStep(shown.step + 1), pace);
-    byId("play").textContent = "Pause";
-  }
-
-  function pause() {
-    clearInterval(timer);
-    timer = null;
-    byId("play").textContent = "Play";
-  }
-
-  function go(step) {
-    pause();
-    showStep(step);
-  }
+  // ---- Problem after problem
 
   function turnTo(by) {
     const now = found.indexOf(shown.problem), next = found[now < 0 ? 0 : now + by];
     if (next === undefined) return;
-    pause();
+    player.pause();
     showProblem(next);
   }
 
   // ---- Links: #task/method/method/problem/step
 
   function keepLink() {
-    const {group, methods, problem, step} = shown;
-    const parts = [group.name, ...methods.map(method => group.methods[method]), group.indices[problem], step];
+    const {group, methods, problem} = shown;
+    const parts = [group.name, ...methods.map(method => group.methods[method]), group.indices[problem], player.step];
     const link = `#${parts.map(encodeURIComponent).join("/")}`;
     try {
       if (linked && link !== location.hash) history.replaceState(null, "", link);
@@ -406,7 +259,7 @@
   async function follow(link) {
     const wanted = target(link);
     if (!wanted) return false;
-    pause();
+    player.pause();
     await showGroup(wanted.number);
     shown.methods = wanted.methods;
     shown.problem = wanted.problem;
@@ -427,9 +280,7 @@
 
   function pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || !listening(event)) return;
-    const does = {
-      ArrowLeft: () => go(shown.step - 1), ArrowRight: () => go(shown.step + 1),
-      Home: () => go(0), End: () => go(Number(byId("slider").max)), " ": () => timer ? pause() : play(),
+    const does = player.keyed(event.key) || {
       j: () => turnTo(1), k: () => turnTo(-1), ArrowDown: () => turnTo(1), ArrowUp: () => turnTo(-1),
     }[event.key];
     if (!does) return;
@@ -471,7 +322,7 @@
     Object.assign(shown, change);
     showList();
     if (found.length && !found.includes(shown.problem)) {
-      pause();
+      player.pause();
       showProblem(found[0]);
     }
   }
@@ -480,7 +331,7 @@
     byId("task").addEventListener("change", async event => {
       await showGroup(Number(event.target.value));
       showList();
-      pause();
+      player.pause();
       await showProblem(0);
     });
     byId("kind").addEventListener("change", event => filter({kind: event.target.value}));
@@ -488,15 +339,9 @@
     byId("problems").addEventListener("click", event => {
       const button = event.target.closest("button");
       if (!button) return;
-      pause();
+      player.pause();
       showProblem(Number(button.dataset.problem));
     });
-    byId("slider").addEventListener("input", event => go(Number(event.target.value)));
-    byId("to-start").addEventListener("click", () => go(0));
-    byId("back").addEventListener("click", () => go(shown.step - 1));
-    byId("forward").addEventListener("click", () => go(shown.step + 1));
-    byId("to-end").addEventListener("click", () => go(Number(byId("slider").max)));
-    byId("play").addEventListener("click", () => timer ? pause() : play());
     document.addEventListener("keydown", pressed);
     addEventListener("hashchange", async () => {
       if (location.hash.includes("/")) tell(await follow(location.hash) ? "" : BAD_LINK);
@@ -511,10 +356,7 @@
     const now = byId("problem").clientWidth;
     if (now === width) return;
     width = now;
-    sides.filter(side => side.playback).forEach(side => {
-      drawSide(side);
-      side.drawn.mark({step: Math.min(shown.step, side.playback.last), shown: placeOf(side)});
-    });
+    for (const side of sides) side.view.redraw();
   }
 
   async function begin() {
@@ -523,7 +365,7 @@
     byId("workbench").hidden = false;
     makeOutcomes();
     sides.forEach(makeSide);
-    options(byId("task"), data.groups.map((group, place) => [place, group.name]), 0);
+    choices(byId("task"), data.groups.map((group, place) => [place, group.name]), 0);
     byId("task-field").hidden = data.groups.length < 2;
     watch();
     const deep = location.hash.includes("/");
@@ -538,4 +380,4 @@
   }
 
   begin().catch(error => tell(`The explorer\u2019s data cannot be read (${error.message}).`));
-})();
+}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from soar_dlm.search.question import Reading
+    from soar_dlm.search.question import Reading, RunnerUp
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -34,7 +34,8 @@ class Commit:
     """The last thing that happened to a candidate: what was committed, by which mode, in which parent.
 
     ``origin`` is the parent's place in the previous beam, ``positions`` count on the parent's canvas. ``sizes`` says
-    how many positions each of them is now: 1, or 2 after an expand, or 0 after a delete.
+    how many positions each of them is now: 1, or 2 after an expand, or 0 after a delete. ``runners_up`` came second at
+    each of them, if the request notes it.
     """
 
     mode: Mode
@@ -43,6 +44,7 @@ class Commit:
     tokens: Ints
     confidence: Floats
     sizes: Ints
+    runners_up: tuple[RunnerUp, ...] = ()
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -87,6 +89,8 @@ class Candidate:
         still_open[positions] = False
         sure[positions] = confidence
         total = float(confidence.sum(dtype=np.float64))
+        likeliest = reading.likeliest
+        runners_up = () if likeliest is None else likeliest.besides(proposal.picks, tokens)
         return replace(
             self,
             tokens=canvas,
@@ -97,7 +101,7 @@ class Candidate:
             confidence_sum=self.confidence_sum + total,
             committed=self.committed + positions.size,
             written=self.written + positions.size,
-            last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions)),
+            last=Commit(proposal.mode, origin, positions, tokens, confidence, np.ones_like(positions), runners_up),
             base=reading.base,
         )
 

@@ -55,12 +55,33 @@ class Question:
         return (*canvas.key, canvas.base, self.wanted, *(None if part is None else part.tobytes() for part in arrays))
 
 
+class RunnerUp(NamedTuple):
+    """The likeliest token besides the one that was committed, and its probability."""
+
+    token: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likeliest:
+    """The two most likely tokens of each position [W, 2], and their log probabilities."""
+
+    tokens: Ints
+    log_p: Floats
+
+    def besides(self, picks: NDArray[np.intp], tokens: Ints) -> tuple[RunnerUp, ...]:
+        """For each of these places, the likelier of the two that is not the token committed there."""
+        second = (self.tokens[picks, 0] == tokens).astype(np.intp)
+        chosen, log_p = self.tokens[picks, second], self.log_p[picks, second].astype(np.float64)
+        return tuple(map(RunnerUp, chosen.tolist(), np.exp(log_p).tolist()))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """What one forward says of one canvas at the positions read, left to right; arrays are [W], or [W, top].
 
     ``ends`` tells where the token would end the text. ``base`` is what the engine has stored for canvases that grow
-    from it. The rest is there if the question wanted it.
+    from it. ``likeliest`` is there if the request notes runners-up, the rest if the question wanted it.
     """
 
     positions: Ints
@@ -75,6 +96,7 @@ class Reading:
     given_log_p: Floats | None = None
     distribution: Tensor | None = None
     base: int = 0
+    likeliest: Likeliest | None = None
 
     def __len__(self) -> int:
         return int(self.positions.size)
@@ -84,7 +106,21 @@ class Reading:
         names = ("positions", "tokens", "confidence", "ends", "entropy", "log_p")
         tables = ("top_tokens", "top_log_p", "top_confidence", "given_log_p")
         cut = {name: value[places] for name in (*names, *tables) if (value := getattr(self, name)) is not None}
-        return replace(self, **cut, distribution=None if self.distribution is None else self.distribution[places])
+        likeliest = self.likeliest
+        if likeliest is not None:
+            likeliest = Likeliest(likeliest.tokens[places], likeliest.log_p[places])
+        distribution = None if self.distribution is None else self.distribution[places]
+        return replace(self, **cut, likeliest=likeliest, distribution=distribution)
+
+    def noting(self, top: int) -> Reading:
+        """The reading with its two likeliest tokens put aside, and only ``top`` left of those it was read with."""
+        assert self.top_tokens is not None
+        assert self.top_log_p is not None
+        noted = replace(self, likeliest=Likeliest(self.top_tokens[:, :2], self.top_log_p[:, :2]))
+        if not top:
+            return replace(noted, log_p=None, top_tokens=None, top_log_p=None, top_confidence=None)
+        tables = ("top_tokens", "top_log_p", "top_confidence")
+        return replace(noted, **{name: getattr(self, name)[:, :top] for name in tables})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,15 +1,60 @@
-"""The page at ``/``."""
+"""The page at ``/``: plain files of the package, which load nothing from elsewhere."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 
-from fastapi import FastAPI
-from starlette.staticfiles import StaticFiles
+from fastapi import FastAPI, Request, Response
 
-STATIC = Path(__file__).parent / "static"
+from soar_dlm import web
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def mount(app: FastAPI) -> None:
-    """Serve the files of the page, last of all routes."""
-    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    """Serve the page: ``index.html`` at ``/``, the other files and those it shares with the report below ``/page``.
+
+    A browser asks each time whether a file is still the same, which its ETag tells.
+    """
+    own = [one for one in files(__package__).joinpath("static").iterdir() if _ending(one) in _TYPES]
+    shared = [files(web.__name__).joinpath(name) for name in (*web.STYLES, *web.SCRIPTS)]
+    for file in (*own, *shared):
+        _add(app, "/" if file.name == "index.html" else f"/page/{file.name}", file)
+
+
+def _add(app: FastAPI, path: str, file: Traversable) -> None:
+    content = file.read_bytes()
+    headers = {**_HEADERS, "ETag": f'"{sha256(content).hexdigest()[:32]}"'}
+    kind = f"{_TYPES[_ending(file)]}; charset=utf-8"
+
+    async def send(request: Request) -> Response:
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers, media_type=kind)
+
+    app.add_api_route(path, send, methods=["GET", "HEAD"], include_in_schema=False, response_class=Response)
+
+
+def _ending(file: Traversable) -> str:
+    return file.name[file.name.rfind(".") :]
