@@ -22,10 +22,9 @@ from soar_dlm.strict_json import read_json
 
 PAGE, FOLDER = RESULTS.parent / "performance.md", RESULTS / "bench"
 PAGES = (PAGE, RESULTS.parents[1] / "README.md")
-REGION = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+REGION = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FIGURES = PAGE.parent / "figures"
-ONCE, TWICE = "1", "2"
-"""How many threads."""
+THREADS = {"1": "one thread", "2": "two threads"}
 
 LONG = "--block-length 32 --prompt 512"
 BOTH = {
@@ -36,9 +35,7 @@ BOTH = {
 }
 """Measured with one thread and with two: what ``soar bench`` is asked."""
 MEASURED = {
-    **{
-        f"{name}-{threads}": f"{asked} --threads {threads}" for threads in (ONCE, TWICE) for name, asked in BOTH.items()
-    },
+    **{f"{name}-{threads}": f"{asked} --threads {threads}" for threads in THREADS for name, asked in BOTH.items()},
     "prompt": "--block-length 32 -n 64 -s greedy --caches none,prefix,dual --over prompt=32,128,512,1024 --threads 1 "
     "--repeats 2",
     "canvas": f"{LONG} -s greedy --caches none,prefix,dual --over canvas=32,64,128 --threads 1 --repeats 1",
@@ -73,10 +70,11 @@ def lanes(name: str) -> dict[tuple[str, Any], Mapping[str, Any]]:
 
 
 def ratios() -> str:
-    """Every ratio with one thread and with two."""
-    rows = [[words, *(_ratio(*how, threads) for threads in (ONCE, TWICE))] for words, how in RATIOS.items()]
-    rows.append(["PBS, dual cache: seconds with K = 4 over those with K = 1", *map(_wider, (ONCE, TWICE))])
-    return table(["", "one thread", "two threads"], rows)
+    """Every ratio, with as many threads as everything was measured with."""
+    measured = [threads for threads in THREADS if all((FOLDER / f"{one}-{threads}.json").exists() for one in BOTH)]
+    rows = [[words, *(_ratio(*how, threads) for threads in measured)] for words, how in RATIOS.items()]
+    rows.append(["PBS, dual cache: seconds with K = 4 over those with K = 1", *map(_wider, measured)])
+    return table(["", *(THREADS[threads] for threads in measured)], rows)
 
 
 def _ratio(where: str, one: str, other: str, threads: str) -> str:
@@ -118,7 +116,7 @@ def filled(page: str) -> str:
     def region(found: re.Match[str]) -> str:
         name = found[2]
         own = MADE[name]() if name in MADE else (FOLDER / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[0]
-        return f"{found[1]}\n{own}\n{found[3]}"
+        return f"{found[1]}\n{own}\n\n{found[3]}"
 
     return REGION.sub(region, page)
 

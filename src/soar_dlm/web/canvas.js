@@ -11,6 +11,11 @@ function share(scene, confidence) {
   return Math.min(Math.max((confidence - scene.low) / (scene.high - scene.low), 0), 1);
 }
 
+// The confidence that has this share: the other way round.
+export function confidenceOf(scene, share) {
+  return scene.low === null ? scene.high + Math.log(share) : scene.low + share * (scene.high - scene.low);
+}
+
 function levelOf(scene, confidence) {
   const found = SURE.findIndex(least => share(scene, confidence) >= least);
   return found < 0 ? SURE.length : found;
