@@ -176,7 +176,10 @@ async def chunks(answer: httpx.Response) -> AsyncIterator[Any]:
         if line == "data: [DONE]":
             ended = True
         elif line.startswith("data: "):
-            yield json.loads(line.removeprefix("data: "))
+            chunk = json.loads(line.removeprefix("data: "))
+            if "error" in chunk:
+                raise httpx.RemoteProtocolError(chunk["error"]["message"])
+            yield chunk
     if not ended:
         raise httpx.RemoteProtocolError("The stream ended too early.")
 

@@ -163,6 +163,14 @@ def test_samples_at_temperature_zero_are_refused_before_the_second_is_made(rando
         random_llada.generate(itertools.repeat("a"), "greedy", n=2)
 
 
+def test_a_prompt_of_endless_token_ids_is_refused_before_it_is_read(random_llada: LM) -> None:
+    """It was looked through to its last id, to see whether all are whole numbers."""
+    with pytest.raises(PromptError, match="at most"):
+        random_llada.generate(range(10**12))  # type: ignore[call-overload]
+    with pytest.raises(PromptError, match="'a' is not one"):
+        random_llada.generate([1, "a"])  # type: ignore[arg-type]
+
+
 def test_a_call_that_does_not_fit_a_signature_is_a_sentence(random_llada: LM) -> None:
     makers: tuple[Any, ...] = (random_llada.generate, soar.Soar, soar.Greedy)
     for make, args, keywords in zip(makers, ((), (), (1, 2, 3, 4, 5)), ({}, {"beem": 2}, {}), strict=True):

@@ -26,7 +26,7 @@ LONG = {"prompt": "a", "max_tokens": 200, "strategy": "greedy", "early_exit": Fa
 @pytest.fixture(scope="module")
 def locked(random_llada: LM) -> Iterator[Served]:
     settings = ServeSettings(
-        api_key="sesame", cors=["https://page.example"], max_body=1000, max_choices=3, timeout=0.2, log_prompts=True
+        api_key="sesame", cors=["https://page.example"], max_body=1000, max_choices=3, log_prompts=True
     )
     with served(random_llada, settings) as found:
         yield found
@@ -108,14 +108,15 @@ def test_more_texts_than_allowed_are_refused(locked: Served) -> None:
     assert error(answer)["param"] == "n"
 
 
-def test_a_request_that_takes_too_long_is_ended(locked: Served) -> None:
-    answer = post(locked, LONG)
-    assert answer.status_code == 504
-    assert error(answer)["code"] == "timeout"
-    streamed = post(locked, {**LONG, "stream": True})
-    assert streamed.text.strip().splitlines()[-2] == "event: error"
-    assert "more than 0.2 s" in streamed.text
-    eventually(lambda: locked.lm.live_rows == 0)
+def test_a_request_that_takes_too_long_is_ended(random_llada: LM) -> None:
+    with served(random_llada, ServeSettings(timeout=0.01)) as server:
+        answer = post(server, LONG)
+        assert answer.status_code == 504
+        assert error(answer)["code"] == "timeout"
+        streamed = post(server, {**LONG, "stream": True})
+        assert streamed.status_code in (200, 504), "it depends on whether the first step was in time"
+        assert "more than 0.01 s" in streamed.text
+        eventually(lambda: server.lm.live_rows == 0)
 
 
 def test_a_full_queue_says_when_to_come_back(random_llada: LM) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, pairwise
 from math import isinf
+from numbers import Integral
 from typing import Any, TypeVar, Union
 
 import numpy as np
@@ -180,7 +181,9 @@ class Jobs:
     def _encoded(self, prompt: Prompt, options: GenerateOptions) -> tuple[list[int], list[int]]:
         text = self.need_text()
         if is_token_ids(prompt):
-            return list(checks.whole_numbers("A prompt of token ids", prompt, error=PromptError)), []
+            return list(
+                checks.whole_numbers("A prompt of token ids is a list of whole numbers", prompt, error=PromptError)
+            ), []
         if isinstance(prompt, str) and not options.chat:
             return text.encode(prompt, options.add_special_tokens)
         messages: Any = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -360,12 +363,10 @@ def is_conversation(prompt: Any) -> bool:
 
 
 def is_token_ids(prompt: Any) -> bool:
-    return (
-        isinstance(prompt, Sequence)
-        and not isinstance(prompt, (str, bytes))
-        and len(prompt) > 0
-        and all(isinstance(token, int) and not isinstance(token, bool) for token in prompt)
-    )
+    """Whether this begins like a list of token ids; what else is in it is looked at when it is read."""
+    if not isinstance(prompt, Sequence) or isinstance(prompt, (str, bytes)) or not len(prompt):
+        return False
+    return isinstance(prompt[0], Integral) and not isinstance(prompt[0], bool)
 
 
 def is_single(prompt: Any) -> bool:
