@@ -18,8 +18,10 @@ from soar_dlm import web
 from soar_dlm.engine.trace import Trace
 from soar_dlm.errors import NonFiniteLogits
 from soar_dlm.options import InfillOptions
+from soar_dlm.search.about import About
 from soar_dlm.search.metrics import METRICS
 from soar_dlm.serve.canvas import _sent, _steps
+from soar_dlm.serve.facts import _settings
 from soar_dlm.serve.page import POLICY
 from soar_dlm.tasks.catalogue import make_task
 from soar_dlm.template import Template
@@ -187,6 +189,11 @@ def test_the_settings_offered_are_those_that_a_request_gets(dreamon: httpx.Clien
     offered = {one["name"]: one["default"] for one in facts["options"]}
     assert offered["temperature"] == InfillOptions.temperature
     assert offered["max_length"] == 64
+
+
+def test_a_strategy_that_must_be_told_more_is_offered_all_the_same(random_llada: soar.LM) -> None:
+    (setting,) = _settings(About("needy", "", {"beam": None}, soar.PositionBeam), random_llada)
+    assert (setting.name, setting.kind, setting.default) == ("beam", "whole", None)
 
 
 def test_a_model_of_fixed_length_offers_no_greatest_length(llada: httpx.Client) -> None:

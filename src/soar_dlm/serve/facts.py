@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import partial
-from typing import Any, Literal, Optional, Union, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Optional, Union, get_args, get_origin, get_type_hints
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from soar_dlm.async_lm import AsyncLM
+from soar_dlm.errors import SoarError
 from soar_dlm.jobs import MAX_LENGTH
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import EMBEDDED
@@ -128,17 +130,26 @@ def _options(lm: LM) -> list[Setting]:
 
 def _settings(about: About, lm: LM) -> list[Setting]:
     """Those settings of a strategy that are a single value."""
-    name = (
-        None if about.name == _default(lm) else about.name
-    )  # only without a name are the checkpoint's settings its own
-    bound = lm.strategy(name).bound(lm.model.facts.thresholds)
+    defaults = {**about.settings, **_bound(about, lm)}
     found = []
-    for setting in about.settings:
-        kind = _kind(about.kind, setting)
+    for name in about.settings:
+        kind = _kind(about.kind, name)
         if kind is not None:
             choices = METRICS.names() if kind == "choice" else []
-            found.append(Setting(name=setting, kind=kind, default=getattr(bound, setting), choices=choices))
+            found.append(Setting(name=name, kind=kind, default=defaults[name], choices=choices))
     return found
+
+
+def _bound(about: About, lm: LM) -> dict[str, Any]:
+    """The settings of a strategy for this model; none of one that cannot be made without being told more.
+
+    The checkpoint's own settings of its default strategy hold only where no strategy is named.
+    """
+    try:
+        made = lm.strategy(None if about.name == _default(lm) else about.name).bound(lm.model.facts.thresholds)
+    except SoarError:
+        return {}
+    return {name: getattr(made, name) for name in about.settings}
 
 
 def _kind(strategy: Any, name: str) -> Kind | None:
@@ -146,8 +157,9 @@ def _kind(strategy: Any, name: str) -> Kind | None:
     if name == "metric":
         return "choice"
     hint = get_type_hints(strategy)[name]
-    kinds = [_KINDS[one] for one in getattr(hint, "__args__", (hint,)) if one in _KINDS]
-    return kinds[0] if len(kinds) == 1 and not hasattr(hint, "__origin__") else None
+    single = get_origin(hint) in (Union, UnionType)
+    kinds = [_KINDS[one] for one in (get_args(hint) if single else (hint,)) if one in _KINDS]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 def _example(task: Task, seed: int) -> Example:

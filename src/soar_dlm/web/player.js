@@ -17,7 +17,8 @@ export class Player {
       this.made("forward", "\u2192", "Next step (\u2192)", () => this.go(this.step + 1)),
       this.made("to-end", "\u21e5", "Last step (End)", () => this.go(this.last)));
     this.slider = element("input");
-    Object.assign(this.slider, {id: "slider", type: "range", min: 0, max: 0, value: 0, ariaLabel: "Step"});
+    Object.assign(this.slider, {id: "slider", type: "range", min: 0, max: 0, value: 0});
+    this.slider.setAttribute("aria-label", "Step");
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     this.text = element("output");
     this.text.id = "step-text";

@@ -17,7 +17,7 @@ const sides = [0, 1].map(number => new Side(number, step => player.go(step)));
 let facts = null, setups = [];
 let example = null;  // the one that the text was taken from
 let running = null;  // what aborts the decodings that run
-let drawing = false;
+let drawing = false, stale = false;  // whether a drawing is on its way, and whether there is more since
 
 // ---- What is said
 
@@ -187,13 +187,19 @@ function open() {
   return sides.filter(side => side.playback);
 }
 
-// Steps come faster than a screen shows them.
+// Steps may come faster than they can be drawn: half of the time is left for everything else.
 function draw() {
+  stale = true;
   if (drawing) return;
   drawing = true;
   requestAnimationFrame(() => {
-    drawing = false;
+    const began = performance.now();
+    stale = false;
     redraw();
+    setTimeout(() => {
+      drawing = false;
+      if (stale) draw();
+    }, performance.now() - began);
   });
 }
 
