@@ -5,7 +5,7 @@
     python -m benchmarks.performance --show             only fill the page, from the results that are there
 
 That page and the README are written by hand but for what is between ``<!-- table NAME -->`` and ``<!-- end -->``: there
-goes the table of ``docs/results/bench/NAME.md``, or the one that a function here makes.
+goes the table of ``docs/results/bench/NAME.txt``, or the one that a function here makes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def filled(page: str) -> str:
 
     def region(found: re.Match[str]) -> str:
         name = found[2]
-        own = MADE[name]() if name in MADE else (FOLDER / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[0]
+        own = MADE[name]() if name in MADE else (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split("\n\n")[0]
         return f"{found[1]}\n{own}\n\n{found[3]}"
 
     return REGION.sub(region, page)
@@ -128,7 +128,7 @@ def measure(name: str) -> None:
     command += ["--json", str(FOLDER / f"{name}.json")]
     command += ["--figure", str(FIGURES / f"{DRAWN[name]}.svg")] if name in DRAWN else []
     made = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    (FOLDER / f"{name}.md").write_text(made, encoding="utf-8")
+    (FOLDER / f"{name}.txt").write_text(made, encoding="utf-8")
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in MEASURED]:
         parser.error(f"there is no measurement called {unknown[0]}; choose from {', '.join(MEASURED)}")
-    missing = [name for name in MEASURED if not (FOLDER / f"{name}.md").exists()]
+    missing = [name for name in MEASURED if not (FOLDER / f"{name}.txt").exists()]
     for name in [] if given.show else given.names or missing:
         print(name, flush=True)
         measure(name)
