@@ -38,6 +38,7 @@ def committed() -> dict[str, Rows]:
     return {path.stem: rows_of(path.stem) for path in DRAWN.glob("*.csv") if path.stem.split("-")[0] in FIGURES}
 
 
+@pytest.mark.no_cover  # thousands of traces are read, which takes three times as long when it is traced itself
 def test_every_figure_is_what_the_committed_results_give(committed: dict[str, Rows]) -> None:
     found = pictures(FIGURES, read_runs(RESULTS))
     made = {name: read_csv(one.csv) for name, one in found.items() if isinstance(one, Picture)}
