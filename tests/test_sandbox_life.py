@@ -36,9 +36,13 @@ MANY = STUBS + (
 )
 
 
+HEEDED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+"""Under nohup, programs are started with SIGHUP ignored."""
+
+
 def started(code: str, folder: Path) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "TMPDIR": str(folder)}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", HEEDED + code], env=environment, stderr=subprocess.PIPE)
 
 
 def below(process: int) -> list[int]:
