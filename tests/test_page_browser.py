@@ -349,6 +349,18 @@ def test_a_damaged_file_is_refused_in_words(reader: Reader, tmp_path: Path) -> N
     assert not page.locator("#stage").is_visible()
 
 
+def test_the_legend_speaks_in_the_unit_of_the_metric(reader: Reader, tmp_path: Path) -> None:
+    """It had probabilities for negative entropies, too."""
+    page, first = reader.open(), {}
+    for name, low in (("probability", 0.0), ("neg_entropy", None)):
+        scene = {**SCENE, "low": low, "high": 1.0 if low == 0.0 else 0.0}
+        line = {"index": 0, "method": name, "prompt": "a", "trace": [], "scene": scene}
+        page.locator("#trace-file").set_input_files(written(tmp_path / f"{name}.jsonl", line))
+        sync_api.expect(page.locator(".side h3").first).to_have_text(name)
+        first[name] = page.locator(".scale .sure-0").text_content()
+    assert first == {"probability": "\u2265 0.99", "neg_entropy": "\u2265 \u22120.01"}
+
+
 def test_text_with_markup_in_it_stays_text(reader: Reader, lm: soar.LM, tmp_path: Path) -> None:
     trace = lm.generate("hello", "pbs", max_new_tokens=6, runners_up=True).trace
     assert trace.scene is not None
