@@ -11,9 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
+from soar_dlm.async_lm import AsyncLM
 from soar_dlm.errors import SettingsError
 from soar_dlm.lm import LM
+from soar_dlm.serve.app import make_app
 from soar_dlm.serve.settings import ServeSettings
 from soar_dlm.serve.watch import LOG, JsonLines
 from tests.command import invoke
@@ -54,6 +58,23 @@ def test_the_key_opens_the_api_and_pages_and_health_are_open(locked: Served) -> 
         assert error(answer)["code"] == "invalid_api_key"
     for path, status in (("/", 200), ("/healthz", 200), ("/readyz", 200), ("/metrics", 401), ("/v1/models", 401)):
         assert httpx.get(locked.url + path).status_code == status, path
+
+
+def test_the_key_guards_an_app_that_is_mounted_too(random_llada: LM) -> None:
+    """The gate looked at the whole path, so everything below /llm was open."""
+
+    async def statuses() -> list[int]:
+        async with AsyncLM(random_llada) as lm:
+            outer = Starlette(routes=[Mount("/llm", app=make_app(lm, ServeSettings(api_key="sesame")))])
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(outer), base_url="http://localhost") as client:
+                known = {"authorization": "Bearer sesame"}
+                return [
+                    (await client.get(f"/llm{path}", headers=headers)).status_code
+                    for path in ("/v1/models", "/metrics", "/healthz")
+                    for headers in ({}, known)
+                ]
+
+    assert asyncio.run(statuses()) == [401, 200, 401, 200, 200, 200]
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:9", "LOCALHOST"])

@@ -59,7 +59,8 @@ class _KeyGate(_Gate):
 
     def refusal(self, scope: Scope, headers: Headers) -> Refused | None:
         key = self._settings.api_key
-        if key is None or not scope["path"].startswith(_LOCKED):
+        path = scope["path"].removeprefix(scope.get("root_path", ""))  # the rest, where the app is mounted
+        if key is None or not path.startswith(_LOCKED):
             return None
         kind, _, sent = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), key.encode()):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 
 from soar_dlm import web
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable  # Python 3.10 has it elsewhere
 
 POLICY = "; ".join(
     (

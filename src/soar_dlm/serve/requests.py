@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Optional, Union
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from soar_dlm.serve.failures import Refused
 from soar_dlm.serve.fields import Decoding, Only, Strict
@@ -67,10 +67,8 @@ class Part(Strict):
     text: str
 
 
-class Turn(BaseModel):
-    """A message; what other clients add to it, such as a name, changes nothing for a chat template."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class Turn(Strict):
+    """A message: who speaks, and what. Chat templates take nothing else."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Union[str, list[Part]]
