@@ -16,11 +16,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from soar_dlm.cli import lines
-from soar_dlm.cli.lines import Line, read_lines
+from soar_dlm import prompt_lines as lines
 from soar_dlm.engine.trace import BeamEntry, StepRecord, Trace
 from soar_dlm.errors import InputFileError
 from soar_dlm.lm import LM
+from soar_dlm.prompt_lines import Line, read_lines
 from soar_dlm.strict_json import DEEPEST, json_line, json_text, plain, read_json
 from tests.command import BASE, invoke
 

@@ -1,100 +1,244 @@
-"""Many prompts: JSON lines in, JSON lines out, each written when it is done."""
+"""``soar batch``: prompts without number, in a folder of results that any run can be continued from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import platform
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
-from soar_dlm.cli.files import Output
-from soar_dlm.cli.lines import FIGURES, Line
-from soar_dlm.cli.resume import Progress
-from soar_dlm.errors import SoarError
+import typer
+
+import soar_dlm
+from soar_dlm import checks
+from soar_dlm.cli import options as opt
+from soar_dlm.cli import ray as ray_options
+from soar_dlm.cli.groups import takes
+from soar_dlm.cli.loading import import_library, loaded, status
+from soar_dlm.cli.method import Method
+from soar_dlm.cli.progress import prompts_bar
+from soar_dlm.cli.screen import say, screen
+from soar_dlm.errors import SettingsError
+from soar_dlm.files import check_usable
+from soar_dlm.options import GenerateOptions, make_options
 
 if TYPE_CHECKING:
     from soar_dlm.lm import LM
-    from soar_dlm.results import Result
+    from soar_dlm.scale.inputs import Plan
+    from soar_dlm.scale.worker import Done
     from soar_dlm.search.strategy import Strategy
 
-
-def summary(result: Result) -> dict[str, Any]:
-    """The figures of a result as output files have them, with ``details`` if its search counted or measured any."""
-    figures = {**result.to_dict(), **result.usage}
-    figures["tokens_per_forward"] = round(result.tokens_per_forward, 4)
-    figures["mean_confidence"] = round(result.mean_confidence, 6)
-    details = {name: value if isinstance(value, int) else round(value, 6) for name, value in result.details.items()}
-    return {name: figures[name] for name in FIGURES} | ({"details": details} if details else {})
+PLACE = ("device", "device_map", "token", "cache_dir", "local_files_only", "max_rows", "cache_budget")
+"""Options of loading that say where a model runs, not what it writes."""
 
 
-def trace_record(
-    index: int, prompt: Any, result: Result, sample: int | None = None, method: str | None = None
+@takes(loading=opt.LOADING, method=opt.METHOD, decoding=opt.GENERATE)
+def batch(
+    *,
+    prompts: Annotated[
+        Optional[list[str]],
+        typer.Argument(help="JSON lines or Parquet: files, folders, patterns in quotes.", show_default=False),
+    ] = None,
+    model: opt.MaybeModel = None,
+    decoding: dict[str, Any],
+    n: opt.Samples = None,
+    method: dict[str, Any],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for the results. A run that ended early resumes there.", show_default=False
+        ),
+    ],
+    chunk: Annotated[int, typer.Option(help="Prompts in a file of results: what a kill can cost each worker.")] = 256,
+    trace: Annotated[bool, typer.Option("--trace", help="Keep every step of the search, too.")] = False,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="At the end, put all records in order into OUTPUT/results.jsonl.")
+    ] = False,
+    ray: ray_options.Address = None,
+    workers: Annotated[
+        Optional[str],
+        typer.Option(
+            help="How many workers, such as 4, or 2-16 to follow the load. Default: all that fit.",
+            metavar="N",
+            rich_help_panel=ray_options.PANEL,
+        ),
+    ] = None,
+    cpus_per_worker: ray_options.CpusPerWorker = None,
+    gpus_per_worker: ray_options.GpusPerWorker = None,
+    loading: dict[str, Any],
+) -> None:
+    """Continue every prompt of files that may be long, on this machine or on a Ray cluster.
+
+    For example: [cyan]soar batch prompts.jsonl -m GSAI-ML/LLaDA-8B-Instruct --chat -o out[/cyan]
+
+    Interrupt it whenever you like: the same command resumes. On a cluster: [cyan]--ray auto --workers 8[/cyan]
+    """
+    if not prompts and merge:
+        _merged(output)
+        return
+    if not prompts:
+        raise SettingsError("There are no prompts. Name files, folders or patterns of JSON lines or Parquet.")
+    if model is None:
+        raise SettingsError("Name a model with --model.")
+    if ray is None and (workers, cpus_per_worker, gpus_per_worker) != (None, None, None):
+        raise SettingsError("Workers are for a cluster: add --ray, or leave out what is said of them.")
+    checks.whole_number("chunk", chunk, 1)
+    wanted = _range(workers)
+    make_options(GenerateOptions, decoding)
+    import_library()
+    from soar_dlm.scale.inputs import files_of, planned
+    from soar_dlm.scale.shards import Shards
+    from soar_dlm.scale.worker import Task, at_once
+
+    chosen = Method(method)
+    output = output.expanduser().absolute()
+    files = files_of(prompts)
+    _check_apart(files, output)
+    check_usable(output)
+    with status("Counting prompts ..."):
+        plan = planned(files, chunk)
+    shards = Shards(output, trace)
+    settings = _settings(model, loading, chosen, decoding, n, trace, chunk, plan)
+    task = Task(_Ready(model, loading, chosen), shards, n, {**decoding, "trace": trace})
+    together = at_once(chunk, loading.get("max_rows", 32))
+    with ExitStack() as stack:
+        stack.enter_context(shards.alone(settings))
+        done = shards.done()
+        left = [one for one in plan.chunks if one.number not in done]
+        count = _Count(plan.prompts - sum(one.count for one in left), plan.prompts)
+        if left and ray is not None:
+            from soar_dlm.scale.cluster import connected
+            from soar_dlm.scale.on_ray import pool_of, run_on_ray
+
+            with status("Connecting to Ray ..."):
+                stack.enter_context(connected(ray))
+                pool = pool_of(wanted, cpus_per_worker or 1.0, gpus_per_worker)
+            with count:
+                run_on_ray(task, left, together, pool, count.chunk_of_prompts)
+        elif left:
+            from soar_dlm.scale.here import run_here
+
+            with count:
+                run_here(task, left, together, count.chunk, count.prompt)
+        if merge:
+            _say_merged(shards.merge(len(plan.chunks)))
+    screen().print(f"{plan.prompts} prompts are done; the results are in {output}.", soft_wrap=True)
+    if count.failed:
+        screen().print(f'{count.failed} of them failed in this run; see the records with "error".', style="red")
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """Loads the model in the process that is to run it."""
+
+    model: str
+    loading: Mapping[str, Any]
+    method: Method
+
+    def __call__(self) -> tuple[LM, Strategy]:
+        lm = loaded(self.model, self.loading)
+        return lm, self.method.strategy(lm)
+
+
+class _Count:
+    """Counts prompts that are done, on a bar or, where there is no terminal, in a line for every tenth."""
+
+    def __init__(self, done: int, total: int) -> None:
+        self._done, self._total, self._console = done, total, screen()
+        self._bar = prompts_bar(self._console, done, total)
+        self.failed = 0
+
+    def __enter__(self) -> _Count:
+        self._advance = self._bar.__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> None:
+        self._bar.__exit__(*how)
+
+    def prompt(self) -> None:
+        self._advance()
+        self._done += 1
+        if not self._console.is_terminal and self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
+            self._console.print(f"{self._done} of {self._total} prompts", soft_wrap=True)
+
+    def chunk(self, done: Done) -> None:
+        self.failed += done.failed
+
+    def chunk_of_prompts(self, done: Done) -> None:
+        self.chunk(done)
+        for _ in range(done.prompts):
+            self.prompt()
+
+
+def _range(workers: str | None) -> tuple[int, int] | None:
+    """The least and the most workers of "4" or "2-16"."""
+    if workers is None:
+        return None
+    low, _, high = workers.partition("-")
+    if not low.isdecimal() or not (high or low).isdecimal() or not 1 <= int(low) <= int(high or low):
+        raise SettingsError(f"--workers takes a number such as 4, or a range such as 2-16, not {workers!r}.")
+    return int(low), int(high or low)
+
+
+def _check_apart(files: Sequence[Path], output: Path) -> None:
+    inside = [path for path in files if output.resolve() in path.resolve().parents]
+    if inside:
+        raise SettingsError(f"{inside[0]} is in the folder of the results, {output}. Name another folder for them.")
+
+
+def _settings(
+    model: str,
+    loading: Mapping[str, Any],
+    method: Method,
+    decoding: Mapping[str, Any],
+    n: int | None,
+    trace: bool,
+    chunk: int,
+    plan: Plan,
 ) -> dict[str, Any]:
-    """One line of a trace file; canvas positions count from the start of the prompt."""
+    """Everything that the records depend on, known without loading the model."""
+    import numpy as np
+    import torch
+    import transformers
+
+    from soar_dlm.evals.comparison import weights_fingerprint
+    from soar_dlm.models.loading import hub_commit
+
+    fingerprint = weights_fingerprint(model)
     return {
-        "index": index,
-        **({} if method is None else {"method": method}),
-        **({} if sample is None else {"sample": sample}),
-        "prompt": prompt,
-        "text": result.text,
-        "token_ids": result.token_ids,
-        "prompt_length": result.prompt_length,
-        **summary(result),
-        **result.trace.to_line(),
+        "model": model,
+        "weights_sha256": fingerprint,
+        "revision": hub_commit(model, loading) if fingerprint is None else None,
+        "loading": {name: value for name, value in loading.items() if name not in PLACE},
+        "method": method.described,
+        "options": dict(decoding),
+        "n": n,
+        "traces": trace,
+        "prompts": plan.prompts,
+        "prompts_sha256": plan.sha256,
+        "chunk": chunk,
+        "versions": {
+            "soar_dlm": soar_dlm.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "numpy": np.__version__,
+        },
     }
 
 
-class BatchWriter:
-    """Writes one record per line as it is done, after those that were found; counts them and the failures.
+def _merged(output: Path) -> None:
+    from soar_dlm.files import locked
+    from soar_dlm.scale.shards import Shards
 
-    The trace comes first, so that every record has its trace, whenever the run is interrupted.
-    """
-
-    def __init__(self, output: Output, trace: Output | None, found: Progress) -> None:
-        self._output, self._trace = output, trace
-        self.done, self.failed = len(found.done), found.failed
-        output.keep(found.output_bytes)
-        if trace is not None:
-            trace.keep(found.trace_bytes)
-
-    def result(self, line: Line, outcome: Result | list[Result]) -> None:
-        """The record of one text, or of several as ``choices``."""
-        if isinstance(outcome, list):
-            for sample, result in enumerate(outcome):
-                self._write_trace(line, result, sample)
-            record: dict[str, Any] = {"choices": [{"text": one.text, **summary(one)} for one in outcome]}
-        else:
-            self._write_trace(line, outcome, None)
-            record = {"text": outcome.text, **summary(outcome)}
-        self._write(line, record)
-
-    def error(self, line: Line, error: SoarError) -> None:
-        self.failed += 1
-        self._write(line, {"error": {"type": type(error).__name__, "message": str(error)}})
-
-    def _write(self, line: Line, record: dict[str, Any]) -> None:
-        self.done += 1
-        self._output.add_json({"index": line.index, **line.kept, **record})
-
-    def _write_trace(self, line: Line, result: Result, sample: int | None) -> None:
-        if self._trace is not None:
-            self._trace.add_json(trace_record(line.index, line.prompt, result, sample))
+    found = Shards(output).settings()
+    with locked(output):
+        _say_merged(Shards(output, bool(found.get("traces"))).merge(-(-found["prompts"] // found["chunk"])))
 
 
-def run_batch(
-    lm: LM, lines: Sequence[Line], writer: BatchWriter, strategy: Strategy, n: int | None, options: dict[str, Any]
-) -> Iterator[list[Result]]:
-    """Decode every line and write its record; a line that is bad or fails gets an error record.
-
-    Yields the texts of each line once its record is written; none for an error.
-    """
-    for line in lines:
-        if line.error is not None:
-            writer.error(line, line.error)
-            yield []
-    good = [line for line in lines if line.error is None]
-    for place, outcome in lm.generate_as_completed((line.prompt for line in good), strategy, n=n, **options):
-        if isinstance(outcome, SoarError):
-            writer.error(good[place], outcome)
-            yield []
-        else:
-            writer.result(good[place], outcome)
-            yield outcome if isinstance(outcome, list) else [outcome]
+def _say_merged(paths: Sequence[Path]) -> None:
+    for path in paths:
+        say("merged", str(path), "bold green")

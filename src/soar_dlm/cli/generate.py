@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
-from rich.console import Console
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.batch import BatchWriter, run_batch, trace_record
 from soar_dlm.cli.compare import check_compare, compared, show_compared
 from soar_dlm.cli.files import SEPARATOR, STREAM, Output, check_apart, open_input, read_text
 from soar_dlm.cli.groups import takes
-from soar_dlm.cli.lines import Line, option_names, read_lines
 from soar_dlm.cli.loading import import_library, loaded
 from soar_dlm.cli.method import Method
+from soar_dlm.cli.progress import prompts_bar
 from soar_dlm.cli.resume import Progress, progress_of
 from soar_dlm.cli.screen import say, screen
 from soar_dlm.cli.stats import Totals
+from soar_dlm.cli.writer import BatchWriter, run_batch
 from soar_dlm.errors import PromptError, SettingsError
 from soar_dlm.files import explained
 from soar_dlm.options import GenerateOptions, make_options
+from soar_dlm.prompt_lines import Line, option_names, read_lines
+from soar_dlm.records import trace_record
 from soar_dlm.strict_json import json_line
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _many(
     console = screen()
     left = [line for line in lines if line.index not in found.done]
     started = time.perf_counter()
-    with _bar(console, writer.done, len(lines)) as advance:
+    with prompts_bar(console, writer.done, len(lines)) as advance:
         for results in run_batch(lm, left, writer, strategy, n, decoding):
             advance()
             if totals is not None:
@@ -189,21 +189,6 @@ def _many(
     if writer.failed:
         console.print(f'{writer.failed} of {writer.done} prompts failed; see the records with "error".', style="red")
         raise typer.Exit(1)
-
-
-@contextmanager
-def _bar(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
-    from rich import progress
-
-    columns = (
-        progress.TextColumn("decoding"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-    )
-    with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("decoding", total=total, completed=done)
-        yield lambda: bar.advance(task)
 
 
 def _source(prompt: str | None, input_file: Path | None, jsonl: bool) -> Path | None:

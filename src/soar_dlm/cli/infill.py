@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 import typer
 
 from soar_dlm.cli import options as opt
-from soar_dlm.cli.batch import trace_record
 from soar_dlm.cli.compare import check_compare, compared, show_compared
 from soar_dlm.cli.files import SEPARATOR, STREAM, Output, check_apart, read_text
 from soar_dlm.cli.groups import takes
@@ -23,6 +22,7 @@ from soar_dlm.cli.stats import Totals
 from soar_dlm.errors import InputFileError, SettingsError
 from soar_dlm.files import explained
 from soar_dlm.options import InfillOptions, make_options
+from soar_dlm.records import trace_record
 from soar_dlm.strict_json import json_line
 from soar_dlm.template import Template
 

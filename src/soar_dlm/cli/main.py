@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn, Optional, TextIO
 import typer
 
 from soar_dlm import __version__
+from soar_dlm.cli.batch import batch
 from soar_dlm.cli.bench import bench
 from soar_dlm.cli.chat import chat
 from soar_dlm.cli.evaluate import evaluate
@@ -22,6 +23,7 @@ from soar_dlm.cli.generate import generate
 from soar_dlm.cli.infill import infill
 from soar_dlm.cli.models import models
 from soar_dlm.cli.plot import plot
+from soar_dlm.cli.ray import RayCommand
 from soar_dlm.cli.report import report
 from soar_dlm.cli.screen import say
 from soar_dlm.cli.serve import serve
@@ -43,7 +45,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Write": {"generate": generate, "chat": chat, "infill": infill},
+    "Write": {"generate": generate, "batch": batch, "chat": chat, "infill": infill},
     "Serve": {"serve": serve},
     "Measure and tune": {"eval": evaluate, "table": table, "sweep": sweep, "tune": tune, "bench": bench},
     "See": {"plot": plot, "report": report, "trace": trace},
@@ -52,7 +54,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 }
 for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(command)
+        app.command(name, rich_help_panel=panel, cls=RayCommand)(command)
 
 
 def _version(wanted: bool) -> None:

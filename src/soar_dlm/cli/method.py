@@ -45,6 +45,13 @@ class Method:
             return self._chosen
         return lm.strategy(self._name, **self._settings(self._name or lm.defaults.strategy or "soar"))
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """What was chosen, in plain values."""
+        if self._chosen is not None:
+            return {"strategy": repr(self._chosen)}
+        return {"strategy": self._name, **self._own, **self._pairs}
+
     def _settings(self, name: str) -> dict[str, Any]:
         """The settings for the strategy of this name, each value read as its default asks for."""
         from soar_dlm.search.catalogue import STRATEGIES

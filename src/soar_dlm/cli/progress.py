@@ -1,4 +1,4 @@
-"""The progress of a comparison."""
+"""How far a long run has come."""
 
 from __future__ import annotations
 
@@ -47,3 +47,12 @@ def bar(title: str, total: int, console: Console) -> Iterator[Callable[[Record],
         yield count
     for name, problems in done.items():
         console.print(f"{title}, {rates(name)} each, {problems} problems", soft_wrap=True, markup=False)
+
+
+@contextmanager
+def prompts_bar(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
+    """A bar of prompts, in a terminal only; call what it yields for each that is done."""
+    columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        shown = progress.add_task("decoding", total=total, completed=done)
+        yield lambda: progress.advance(shown)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from soar_dlm.cli.lines import Line
 from soar_dlm.errors import InputFileError
 from soar_dlm.files import explained
+from soar_dlm.prompt_lines import Line
 from soar_dlm.strict_json import DEEPEST_RECORD, json_line, read_json
 
 

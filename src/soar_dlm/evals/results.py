@@ -227,10 +227,10 @@ class ResultFolder:
         elif not self._has(MANIFEST):
             raise InputFileError(f"{self.path} has a {RESULTS} but no {MANIFEST}. Name another folder.")
         found = Manifest.read(self.path / MANIFEST)
-        differences = list(_differences(found.settings, plain))
-        if differences:
+        changed = list(differences(found.settings, plain))
+        if changed:
             raise SettingsError(
-                f"{self.path} has results of other settings: {'; '.join(differences)}. "
+                f"{self.path} has results of other settings: {'; '.join(changed)}. "
                 "Use those settings, or name another folder."
             )
         return found
@@ -276,11 +276,11 @@ def _as_json(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], within: str = "") -> Iterator[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], within: str = "") -> Iterator[str]:
     """Each setting that differs, with both values."""
     for name in [*old, *(name for name in new if name not in old)]:
         then, now = old.get(name), new.get(name)
         if isinstance(then, Mapping) and isinstance(now, Mapping):
-            yield from _differences(then, now, f"{within}{name}.")
+            yield from differences(then, now, f"{within}{name}.")
         elif then != now:
             yield f"{within}{name} was {then!r}, is now {now!r}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypedDict, Union
+from typing import Any, TypedDict, Union, cast
 
 import torch
 import transformers
@@ -230,6 +230,12 @@ def _access(options: FileOptions) -> dict[str, Any]:
     access: Mapping[str, Any] = options
     names = ("revision", "token", "cache_dir", "local_files_only")
     return {name: access[name] for name in names if access.get(name) is not None}
+
+
+def hub_commit(name: str, options: Mapping[str, Any]) -> str | None:
+    """The commit that a Hub id stands for now, found without its weights; None for a folder."""
+    with _readable_errors(name):
+        return Source.named(name, _access(cast(FileOptions, options))).commit
 
 
 def _base(adapter: Adapter, access: Mapping[str, Any]) -> Source:

@@ -27,13 +27,20 @@ def bench_picture(report: Report) -> Picture:
         raise SettingsError(
             "A figure shows curves over something that varies; add --over, such as --over prompt=128,512."
         )
-    rounds = len(report.lanes[0].seconds)
-    caption = (
-        f"Tokens per second over the {AXES[report.over]}, and the speed-up against {report.against} in the same round: "
-        f"medians of {rounds} rounds, with the least and the greatest. {report.settings['model']}: "
-        f"{report.about.partition(', ')[2]}. {report.machine}."
+    caption = _caption(
+        report.over,
+        report.against if len({one.name for one in report.lanes}) > 1 else None,
+        len(report.lanes[0].seconds),
+        f"{report.settings['model']}: {report.about.partition(', ')[2]}. {report.machine}.",
     )
     return Picture(caption, [_row(report, one) for one in report.lanes], draw, height=HEIGHT)
+
+
+def _caption(over: str, against: str | None, rounds: int, about: str) -> str:
+    """What is drawn; ``against`` is None where there is nothing to compare with."""
+    compared = "" if against is None else f", and the speed-up against {against} in the same round"
+    taken = f"medians of {rounds} rounds, with the least and the greatest" if rounds > 1 else "one round"
+    return f"Tokens per second over the {AXES[over]}{compared}: {taken}. {about}"
 
 
 def _row(report: Report, one: Measured) -> Row:
@@ -54,11 +61,13 @@ def _ends(name: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def draw(figure: Any, rows: Sequence[Row], theme: Theme) -> None:
-    """Values are spaced evenly."""
+    """Values are spaced evenly. One entrant alone has no speed-up to show."""
     values = sorted({row["value"] for row in rows})
-    panels = figure.subplots(1, 2)
-    for axes, name in zip(panels, ("tokens_per_second", "speed_up"), strict=True):
-        for number, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    names = ("tokens_per_second", "speed_up") if len(methods) > 1 else ("tokens_per_second",)
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        for number, method in enumerate(methods):
             own = sorted((row for row in rows if row["method"] == method), key=lambda row: row["value"])
             places = [values.index(row["value"]) for row in own]
             middles, lows, highs = ([row[f"{name}{end}"] for row in own] for end in ("", "_low", "_high"))

@@ -51,8 +51,7 @@ def read_lines(file: BinaryIO) -> list[Line]:
     A byte-order mark before the first line and a carriage return before a line feed belong to no line. A line that
     cannot be read has an error; the lines after it are read all the same.
     """
-    full = (raw for raw in _raw_lines(file) if raw.strip(_BLANK))
-    return [_read_line(index, raw) for index, raw in enumerate(full)]
+    return [read_line(index, raw) for index, (_, raw) in enumerate(raw_lines(file))]
 
 
 def option_names(lines: Sequence[Line]) -> list[str]:
@@ -61,23 +60,24 @@ def option_names(lines: Sequence[Line]) -> list[str]:
     return sorted({entry.name for entry in fields(GenerateOptions)} & {name for place in places for name in place})
 
 
-def _raw_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Each line without its end; of one that is too long, the first ``LONGEST`` + 1 bytes."""
-    mark = codecs.BOM_UTF8
+def raw_lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Each line that is not blank from byte ``start`` on, where the file is: the byte it starts at, and its content.
+
+    The content has no line end; of a line that is too long it is the first ``LONGEST`` + 1 bytes.
+    """
     while raw := file.readline(LONGEST + 1):
-        rest = raw
+        size, rest = len(raw), raw
         while rest and not rest.endswith(b"\n"):
             rest = file.readline(2**20)
-        yield raw.removeprefix(mark).removesuffix(b"\n")
-        mark = b""
+            size += len(rest)
+        content = raw.removesuffix(b"\n") if start else raw.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
+        if content.strip(_BLANK):
+            yield start, content
+        start += size
 
 
-def _read_line(index: int, raw: bytes) -> Line:
-    """An object with "prompt" (a string) or "messages" (a list); the other is left out or null.
-
-    Its record keeps all of its fields; those with the name of a field that we write go into an object "input". A line
-    that is not an object is kept there as it is; one that cannot be read is kept there as a string.
-    """
+def read_line(index: int, raw: bytes) -> Line:
+    """The line with these bytes; one that cannot be read is kept in its record as a string."""
     if len(raw) > LONGEST:
         start = _text(raw[: 4 * SHOWN])[:SHOWN]
         return _bad(index, {"input": start}, f"This line has more than {LONGEST:,} bytes; only its start is kept.")
@@ -85,6 +85,15 @@ def _read_line(index: int, raw: bytes) -> Line:
         entry = read_json(raw.strip(_BLANK))
     except InputFileError as error:
         return _bad(index, {"input": _text(raw.strip(_BLANK))}, f"This line cannot be read. {error}")
+    return line_of(index, entry)
+
+
+def line_of(index: int, entry: Any) -> Line:
+    """An object with "prompt" (a string) or "messages" (a list); the other is left out or null.
+
+    Its record keeps all of its fields; those with the name of a field that we write go into an object "input". A line
+    that is not an object is kept there as it is.
+    """
     if not isinstance(entry, dict):
         return _bad(index, {"input": entry}, 'A line must be an object such as {"prompt": "..."}.')
     taken = {name: value for name, value in entry.items() if name in OWN}

@@ -1,0 +1,1 @@
+"""Past one process: batches that resume, and Ray for many of them."""
