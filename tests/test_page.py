@@ -253,3 +253,16 @@ def test_a_file_that_is_known_is_not_sent_again(llada: httpx.Client) -> None:
 def test_nothing_else_of_the_package_is_served(llada: httpx.Client) -> None:
     for path in ("/page/page.py", "/page/../app.py", "/page/__init__.py", "/static/index.html"):
         assert llada.get(path).status_code == 404
+
+
+def test_the_reference_has_every_route_and_field_and_no_script(llada: httpx.Client) -> None:
+    page, schema = llada.get("/docs"), llada.get("/openapi.json").json()
+    assert page.headers["content-security-policy"] == POLICY
+    assert "<script" not in page.text
+    for path in schema["paths"]:
+        assert f" {path}</code></h2>" in page.text
+    for kind in ("CompletionRequest", "FimRequest", "ChatRequest", "CanvasRequest"):
+        for field in schema["components"]["schemas"][kind]["properties"]:
+            assert f"<code>{field}</code>" in page.text
+    for name in re.findall(r'href="(page/[^"]+)"', page.text):
+        assert llada.get(f"/{name}").status_code == 200

@@ -57,14 +57,7 @@ def batch(
         bool, typer.Option("--merge", help="At the end, put all records in order into OUTPUT/results.jsonl.")
     ] = False,
     ray: ray_options.Address = None,
-    workers: Annotated[
-        Optional[str],
-        typer.Option(
-            help="How many workers, such as 4, or 2-16 to follow the load. Default: all that fit.",
-            metavar="N",
-            rich_help_panel=ray_options.PANEL,
-        ),
-    ] = None,
+    workers: ray_options.Workers = None,
     cpus_per_worker: ray_options.CpusPerWorker = None,
     gpus_per_worker: ray_options.GpusPerWorker = None,
     loading: dict[str, Any],
@@ -82,10 +75,8 @@ def batch(
         raise SettingsError("There are no prompts. Name files, folders or patterns of JSON lines or Parquet.")
     if model is None:
         raise SettingsError("Name a model with --model.")
-    if ray is None and (workers, cpus_per_worker, gpus_per_worker) != (None, None, None):
-        raise SettingsError("Workers are for a cluster: add --ray, or leave out what is said of them.")
+    pool = ray_options.checked(ray, workers, cpus_per_worker, gpus_per_worker)
     checks.whole_number("chunk", chunk, 1)
-    wanted = _range(workers)
     make_options(GenerateOptions, decoding)
     import_library()
     from soar_dlm.scale.inputs import files_of, planned
@@ -108,15 +99,12 @@ def batch(
         done = shards.done()
         left = [one for one in plan.chunks if one.number not in done]
         count = _Count(plan.prompts - sum(one.count for one in left), plan.prompts)
-        if left and ray is not None:
-            from soar_dlm.scale.cluster import connected
-            from soar_dlm.scale.on_ray import pool_of, run_on_ray
+        if left and pool is not None:
+            from soar_dlm.scale.on_ray import run_on_ray
 
-            with status("Connecting to Ray ..."):
-                stack.enter_context(connected(ray))
-                pool = pool_of(wanted, cpus_per_worker or 1.0, gpus_per_worker)
+            own_pool = stack.enter_context(ray_options.cluster(pool))
             with count:
-                run_on_ray(task, left, together, pool, count.chunk_of_prompts)
+                run_on_ray(task, left, together, own_pool, count.chunk_of_prompts)
         elif left:
             from soar_dlm.scale.here import run_here
 
@@ -171,16 +159,6 @@ class _Count:
         self.chunk(done)
         for _ in range(done.prompts):
             self.prompt()
-
-
-def _range(workers: str | None) -> tuple[int, int] | None:
-    """The least and the most workers of "4" or "2-16"."""
-    if workers is None:
-        return None
-    low, _, high = workers.partition("-")
-    if not low.isdecimal() or not (high or low).isdecimal() or not 1 <= int(low) <= int(high or low):
-        raise SettingsError(f"--workers takes a number such as 4, or a range such as 2-16, not {workers!r}.")
-    return int(low), int(high or low)
 
 
 def _check_apart(files: Sequence[Path], output: Path) -> None:

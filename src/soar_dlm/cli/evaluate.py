@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from soar_dlm import checks
 from soar_dlm.cli import completion
 from soar_dlm.cli import options as opt
+from soar_dlm.cli import ray as ray_options
 from soar_dlm.cli.groups import takes
 from soar_dlm.cli.lists import listed, numbers_of
 from soar_dlm.cli.loading import import_library, loaded
@@ -27,6 +30,13 @@ from soar_dlm.cli.progress import bar
 from soar_dlm.cli.screen import screen
 from soar_dlm.errors import SettingsError
 from soar_dlm.files import check_usable
+
+if TYPE_CHECKING:
+    from soar_dlm.evals.comparison import Contest
+    from soar_dlm.evals.comparison import Method as CompareMethod
+    from soar_dlm.models.defaults import DecodingDefaults
+    from soar_dlm.presets import Preset
+    from soar_dlm.tasks.task import Task
 
 
 @takes(decoding=opt.MEASURED, loading=opt.LOADING)
@@ -77,6 +87,10 @@ def evaluate(
     repair: Repair = False,
     allow_code_execution: AllowCode = False,
     unsafe_sandbox: UnsafeSandbox = False,
+    ray: ray_options.Address = None,
+    workers: ray_options.Workers = None,
+    cpus_per_worker: ray_options.CpusPerWorker = None,
+    gpus_per_worker: ray_options.GpusPerWorker = None,
     loading: dict[str, Any],
 ) -> None:
     """Measure the accuracy and speed of decoding methods on benchmarks.
@@ -85,9 +99,12 @@ def evaluate(
 
     Interrupt it whenever you like: the same command resumes. Then: [cyan]soar table results[/cyan]
     """
+    pool = ray_options.checked(ray, workers, cpus_per_worker, gpus_per_worker)
+    if repair and ray is not None:
+        raise SettingsError("A repair decodes a few problems in this process: run it without --ray first.")
     import_library()
     from soar_dlm.evals.comparison import compare
-    from soar_dlm.evals.protocol import methods, named_presets, task_names
+    from soar_dlm.evals.protocol import named_presets, task_names
 
     checks.whole_number("chunk", chunk, 1)
     console = screen()
@@ -99,27 +116,79 @@ def evaluate(
     presets = named_presets(preset or ())
     settings = opt.given(beam=beam, threshold=threshold, metric=metric)
     names, lengths = listed(strategy), numbers_of(length or "", int)
-    for one in tasks:
-        methods(
-            names, lengths, one, protocol, presets, decoding=decoding, **settings
-        )  # a mistake does not wait for the weights
+    chosen = _Chosen(names, lengths, protocol, presets, decoding, settings)
+    counts = [len(chosen.methods(one)) for one in tasks]  # a mistake does not wait for the weights
     problems = [problems_of(one, "test", limit) for one in tasks]
     for one in tasks:
         check_usable(output / one.name)
-    lm = loaded(model, loading)
-    for one, own in zip(tasks, problems, strict=True):
-        wanted = methods(names, lengths, one, protocol, presets, lm.defaults, decoding, **settings)
-        with bar(one.name, len(own) * len(wanted), console) as count:
-            compare(
-                lm,
-                one,
-                own,
-                wanted,
-                chunk=chunk,
-                folder=output / one.name,
-                seed=seed,
-                on_record=count,
-                repair=repair,
-                traces=traces,
-            )
+    if pool is None:
+        lm = loaded(model, loading)
+        for one, own, count in zip(tasks, problems, counts, strict=True):
+            with bar(one.name, len(own) * count, console) as on_record:
+                compare(
+                    lm,
+                    one,
+                    own,
+                    chosen.methods(one, lm.defaults),
+                    chunk=chunk,
+                    folder=output / one.name,
+                    seed=seed,
+                    on_record=on_record,
+                    repair=repair,
+                    traces=traces,
+                )
+    else:
+        from soar_dlm.scale.evaluation import compare_on_ray
+
+        with ray_options.cluster(pool) as own_pool:
+            for one, own, count in zip(tasks, problems, counts, strict=True):
+                trusted = (data_dir, allow_code_execution, unsafe_sandbox)
+                make = _Elsewhere(model, loading, one.name, trusted, limit, chosen, chunk, seed, traces)
+                with bar(one.name, len(own) * count, console) as on_record:
+                    compare_on_ray(make, own_pool, output / one.name, on_record)
     console.print(f"The results are in {output}. To see them: soar table {output}")
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The methods that the command names."""
+
+    names: Sequence[str]
+    lengths: Sequence[int]
+    protocol: str
+    presets: Mapping[str, Preset]
+    decoding: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    def methods(self, task: Task, defaults: DecodingDefaults | None = None) -> dict[str, CompareMethod]:
+        """As they decode a task; without the model's defaults, only to be counted and checked."""
+        from soar_dlm.evals.protocol import methods
+
+        given = (self.names, self.lengths, task, self.protocol, self.presets)
+        return methods(*given, defaults, self.decoding, **self.settings)
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Loads the model and a task's problems in the process that is to decode them."""
+
+    model: str
+    loading: Mapping[str, Any]
+    task: str
+    trusted: tuple[Path | None, bool, bool]
+    limit: int | None
+    chosen: _Chosen
+    chunk: int
+    seed: int
+    traces: bool
+
+    def __call__(self) -> Contest:
+        from soar_dlm.evals.comparison import Contest
+
+        data_dir, allow_code, unsafe = self.trusted
+        task = prepared(self.task, data_dir, allow_code, screen(), unsafe)
+        problems = problems_of(task, "test", self.limit)
+        lm = loaded(self.model, self.loading)
+        return Contest.of(
+            lm, task, problems, self.chosen.methods(task, lm.defaults), self.chunk, self.seed, self.traces
+        )

@@ -6,7 +6,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -27,7 +27,7 @@ from soar_dlm.evals.record import Record
 from soar_dlm.evals.replay import Course, check_replayable
 from soar_dlm.evals.results import DAMAGED, RESULTS, TRACED, ResultFolder
 from soar_dlm.evals.statistics import mcnemar, wilson_interval
-from soar_dlm.evals.traces import Decoded, TraceFile
+from soar_dlm.evals.traces import Decoded
 from soar_dlm.lm import LM
 from soar_dlm.models.embedded import embedded_folder
 from soar_dlm.results import Result
@@ -96,39 +96,100 @@ def compare(
     """
     if traces and folder is None:
         raise SettingsError("Traces are kept in a folder; name one.")
-    checks.whole_number("chunk", chunk, 1)
-    if not methods or not problems:
-        raise SettingsError("Give at least one method to compare, and at least one problem.")
-    ready = {name: _bound(method, lm) for name, method in methods.items()}
-    settings = settings_of(lm, task, problems, ready, chunk, seed, traces)
+    contest = Contest.of(lm, task, problems, methods, chunk, seed, traces)
+    settings = contest.settings
 
-    with _alone(folder) as store:
-        kept = store.traces if store is not None and traces else None
+    with alone(folder) as store:
+        note = store.traces.append if store is not None and traces else None
 
         def decode(turn: Turn, indices: Sequence[int]) -> Iterator[Record]:
-            return _decode(lm, task, problems, turn.method, indices, ready[turn.method], seed, kept)
+            return contest.decode(turn.method, indices, note)
 
         if store is not None and repair:
             _repair(store, settings, decode)
         results = None if store is None else store.resume(settings)
         records = [] if results is None else list(results.records)
         for record in records:
-            _report(on_record, record)
+            report(on_record, record)
         left = list(turns(settings))[0 if results is None else results.turns_done :]
-        for name in dict.fromkeys(turn.method for turn in left):
-            for _ in _answers(lm, task, problems[:WARM_UP], ready[name], seed):
-                pass
+        contest.warm_up(turn.method for turn in left)
         for turn in left:
             for record in decode(turn, range(turn.start, turn.stop)):
                 if store is not None:
                     store.append(record)
                 records.append(record)
-                _report(on_record, record)
+                report(on_record, record)
     return records
 
 
+@dataclass(frozen=True)
+class Contest:
+    """Methods of a model and the problems that they are compared on, in chunks of so many."""
+
+    lm: LM
+    task: Task
+    problems: Sequence[Problem]
+    methods: Mapping[str, Method]
+    chunk: int
+    seed: int
+    traces: bool
+
+    @classmethod
+    def of(
+        cls,
+        lm: LM,
+        task: Task,
+        problems: Sequence[Problem],
+        methods: Mapping[str, Strategy | Method],
+        chunk: int,
+        seed: int,
+        traces: bool,
+    ) -> Contest:
+        checks.whole_number("chunk", chunk, 1)
+        if not methods or not problems:
+            raise SettingsError("Give at least one method to compare, and at least one problem.")
+        bound = {name: _bound(method, lm) for name, method in methods.items()}
+        return cls(lm, task, problems, bound, chunk, seed, traces)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the manifest says."""
+        return settings_of(self.lm, self.task, self.problems, self.methods, self.chunk, self.seed, self.traces)
+
+    def warm_up(self, names: Iterable[str]) -> None:
+        """Have these methods decode a few prompts, before anything is timed."""
+        for name in dict.fromkeys(names):
+            for _ in _answers(self.lm, self.task, self.problems[:WARM_UP], self.methods[name], self.seed):
+                pass
+
+    def decode(
+        self, name: str, indices: Sequence[int], note: Callable[[Decoded], None] | None = None
+    ) -> Iterator[Record]:
+        """The records of some problems in their order, each as soon as it and those before it are done.
+
+        The clock stops while an answer is judged and its record is used. With ``note``, each trace goes there first.
+        """
+        method = self.methods[name]
+        own = [self.problems[index] for index in indices]
+        done: dict[int, Result] = {}
+        due, seconds, started = 0, 0.0, time.perf_counter()
+        for place, result in _answers(self.lm, self.task, own, method, self.seed, note is not None):
+            seconds += time.perf_counter() - started
+            done[place] = result
+            while due in done:
+                ready = done.pop(due)
+                record = _record(self.task, own[due], ready, indices[due], name, seconds)
+                known = {record.text: record.correct}
+                course = course_of(self.lm, self.task, own[due], ready, known) if method.replay else None
+                if note is not None:
+                    note(Decoded(indices[due], name, own[due].answer, ready.trace))
+                yield replace(record, course=course)
+                due, seconds = due + 1, 0.0
+            started = time.perf_counter()
+
+
 @contextmanager
-def _alone(folder: Path | None) -> Iterator[ResultFolder | None]:
+def alone(folder: Path | None) -> Iterator[ResultFolder | None]:
     """The folder of the results, made if need be and used by this process alone."""
     if folder is None:
         yield None
@@ -154,38 +215,6 @@ def _bound(method: Strategy | Method, lm: LM) -> Method:
     """The method with an open threshold set to the model's default, so that the manifest records its value."""
     whole = Method(method) if isinstance(method, Strategy) else method
     return replace(whole, strategy=whole.strategy.bound(lm.model.facts.thresholds))
-
-
-def _decode(
-    lm: LM,
-    task: Task,
-    problems: Sequence[Problem],
-    name: str,
-    indices: Sequence[int],
-    method: Method,
-    seed: int,
-    traces: TraceFile | None,
-) -> Iterator[Record]:
-    """The records of some problems in their order, each as soon as it and those before it are done.
-
-    The clock stops while an answer is judged and its record is used. Each has its trace in ``traces`` first.
-    """
-    own = [problems[index] for index in indices]
-    done: dict[int, Result] = {}
-    due, seconds, started = 0, 0.0, time.perf_counter()
-    for place, result in _answers(lm, task, own, method, seed, traces is not None):
-        seconds += time.perf_counter() - started
-        done[place] = result
-        while due in done:
-            ready = done.pop(due)
-            record = _record(task, own[due], ready, indices[due], name, seconds)
-            known = {record.text: record.correct}
-            course = course_of(lm, task, own[due], ready, known) if method.replay else None
-            if traces is not None:
-                traces.append(Decoded(indices[due], name, own[due].answer, ready.trace))
-            yield replace(record, course=course)
-            due, seconds = due + 1, 0.0
-        started = time.perf_counter()
 
 
 def _record(task: Task, problem: Problem, result: Result, index: int, method: str, seconds: float) -> Record:
@@ -234,7 +263,7 @@ def _answers(
     return solved_as_completed(lm, task, problems, method.strategy, length, **options)
 
 
-def _report(on_record: Callable[[Record], None] | None, record: Record) -> None:
+def report(on_record: Callable[[Record], None] | None, record: Record) -> None:
     if on_record is not None:
         on_record(record)
 

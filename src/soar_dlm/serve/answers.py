@@ -44,10 +44,10 @@ class CompletionLogprobs(BaseModel):
 
 
 class TokenLogprob(BaseModel):
-    """``step`` is an addition: that in which the token was committed."""
+    """``step`` is an addition: that in which the token was committed. An unknown ``logprob`` is null."""
 
     token: str
-    logprob: float
+    logprob: Optional[float]
     bytes: list[int]
     top_logprobs: list[Any] = []
     step: Optional[int]
@@ -139,7 +139,7 @@ class Written:
         steps = self.steps or [None] * len(self.tokens)
         return ChatLogprobs(
             content=[
-                TokenLogprob(token=piece, logprob=log or 0.0, bytes=list(piece.encode()), step=step)
+                TokenLogprob(token=piece, logprob=log, bytes=list(piece.encode()), step=step)
                 for piece, log, step in zip(lm.pieces(self.tokens), self._logs(), steps, strict=True)
             ]
         )

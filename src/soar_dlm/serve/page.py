@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request, Response
 
 from soar_dlm import web
+from soar_dlm.serve.reference import page_of
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable  # Python 3.10 has it elsewhere
@@ -38,18 +39,22 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 def mount(app: FastAPI) -> None:
     """Serve the page: ``index.html`` at ``/``, the other files and those it shares with the report below ``/page``.
 
+    The reference of all routes that ``app`` has by now is at ``/docs``.
+
     A browser asks each time whether a file is still the same, which its ETag tells.
     """
     own = [one for one in files(__package__).joinpath("static").iterdir() if _ending(one) in _TYPES]
     shared = [files(web.__name__).joinpath(name) for name in (*web.STYLES, *web.SCRIPTS)]
     for file in (*own, *shared):
-        _add(app, "/" if file.name == "index.html" else f"/page/{file.name}", file)
+        path = "/" if file.name == "index.html" else f"/page/{file.name}"
+        _add(app, path, file.read_bytes(), _TYPES[_ending(file)])
+    _add(app, "/docs", page_of(app.openapi()).encode(), "text/html")
+    app.openapi_schema = None  # kept from this call; whoever embeds the app may add routes
 
 
-def _add(app: FastAPI, path: str, file: Traversable) -> None:
-    content = file.read_bytes()
+def _add(app: FastAPI, path: str, content: bytes, media: str) -> None:
     headers = {**_HEADERS, "ETag": f'"{sha256(content).hexdigest()[:32]}"'}
-    kind = f"{_TYPES[_ending(file)]}; charset=utf-8"
+    kind = f"{media}; charset=utf-8"
 
     async def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == headers["ETag"]:

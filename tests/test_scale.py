@@ -1,0 +1,203 @@
+"""Batches and evaluations on a real Ray cluster of two nodes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from soar_dlm.cli.ray import RayCommand
+from soar_dlm.errors import CheckpointError, SettingsError, SoarError
+from soar_dlm.scale.cluster import connected, own_error
+from soar_dlm.scale.here import run_here
+from soar_dlm.scale.inputs import planned
+from soar_dlm.scale.on_ray import run_on_ray
+from soar_dlm.scale.pool import Pool, pool_of
+from soar_dlm.scale.shards import Shards
+from soar_dlm.scale.worker import Done, Task
+from tests.command import invoke
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'soar-dlm[scale]'")
+
+PROMPTS = [{"prompt": f"text {number}", "id": number} for number in range(24)]
+MODEL = ["-m", "random-llada", "-n", "8", "-s", "pbs", "--beam", "2"]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    from ray.cluster_utils import Cluster
+
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    yield cluster.address
+    cluster.shutdown()
+
+
+def written(path: Path) -> Path:
+    path.write_text("".join(json.dumps(one) + "\n" for one in PROMPTS))
+    return path
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    for one in found:
+        one["mean_confidence"] = pytest.approx(one["mean_confidence"], abs=1e-5)
+    return found
+
+
+def test_a_batch_on_a_cluster_has_the_records_of_one_process(address: str, tmp_path: Path) -> None:
+    source = written(tmp_path / "prompts.jsonl")
+    start = ["batch", str(source), *MODEL, "--chunk", "3", "--merge", "--trace"]
+    assert invoke(*start, "-o", str(tmp_path / "here")).exit_code == 0
+    found = invoke(*start, "-o", str(tmp_path / "there"), "--ray", address, "--workers", "2")
+    assert found.exit_code == 0, found.output
+    assert records(tmp_path / "there") == records(tmp_path / "here")
+    for name in ("results", "traces"):
+        here = {path.relative_to(tmp_path / "here") for path in (tmp_path / "here" / name).rglob("*.jsonl")}
+        there = {path.relative_to(tmp_path / "there") for path in (tmp_path / "there" / name).rglob("*.jsonl")}
+        assert here == there
+        assert len(here) == 8
+
+
+def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(address: str, tmp_path: Path) -> None:
+    start = ["eval", "-m", "mini-llada", "-t", "mini-gsm", "-n", "16", "-s", "greedy,soar", "--limit", "12"]
+    start += ["--chunk", "4", "--traces"]
+    assert invoke(*start, "-o", str(tmp_path / "here")).exit_code == 0
+    found = invoke(*start, "-o", str(tmp_path / "there"), "--ray", address, "--workers", "2")
+    assert found.exit_code == 0, found.output
+
+    def lines(name: str) -> list[dict[str, Any]]:
+        path = tmp_path / name / "mini-gsm" / "results.jsonl"
+        own = [json.loads(line) for line in path.read_text().splitlines()]
+        return [{**one, "seconds": 0, "mean_confidence": pytest.approx(one["mean_confidence"])} for one in own]
+
+    def settings(name: str) -> Any:
+        own = json.loads((tmp_path / name / "mini-gsm" / "manifest.json").read_text())["settings"]
+        return {**own, "threads": 0}
+
+    assert lines("there") == lines("here")
+    assert settings("there") == settings("here")
+    assert invoke("table", str(tmp_path / "there")).exit_code == 0
+
+
+class Ready:
+    """The model for a worker; the first worker to ask for it on a fresh marker is killed once it has decoded some."""
+
+    def __init__(self, marker: Path | None = None) -> None:
+        self.marker = marker
+
+    def __call__(self) -> Any:
+        from soar_dlm.lm import load
+
+        lm = load("random-llada")
+        if self.marker is not None:
+            try:
+                self.marker.touch(exist_ok=False)
+            except FileExistsError:
+                pass
+            else:
+                lm.model.hidden = self._dying(lm.model.hidden)  # type: ignore[method-assign]
+        return lm, lm.strategy("greedy")
+
+    @staticmethod
+    def _dying(hidden: Any) -> Any:
+        forwards = iter(range(20))
+
+        def run(rows: Any) -> Any:
+            if next(forwards, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return hidden(rows)
+
+        return run
+
+
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(address: str, tmp_path: Path) -> None:
+    plan = planned([written(tmp_path / "prompts.jsonl")], 4)
+    expected, found = tmp_path / "here", tmp_path / "there"
+    for folder in (expected, found):
+        folder.mkdir()
+        (folder / "job.json").write_text("{}")
+    run_here(Task(Ready(), Shards(expected), None, {"max_new_tokens": 8}), plan.chunks, 2, lambda _: None, lambda: None)
+    done: list[Done] = []
+    marker = tmp_path / "died"
+    with connected(address):
+        task = Task(Ready(marker), Shards(found), None, {"max_new_tokens": 8})
+        run_on_ray(task, plan.chunks, 2, Pool(2, 2, 1.0, 0.0), done.append)
+    assert marker.exists()
+    assert sorted(one.number for one in done) == list(range(6))
+    assert sum(one.prompts for one in done) == 24
+    for folder in (expected, found):
+        Shards(folder).merge(6)
+    assert records(found) == records(expected)
+
+
+class Broken:
+    def __call__(self) -> Any:
+        raise CheckpointError("There is no such model here.")
+
+
+def test_what_a_worker_raises_is_told_as_it_is(address: str, tmp_path: Path) -> None:
+    plan = planned([written(tmp_path / "prompts.jsonl")], 4)
+    (tmp_path / "job.json").write_text("{}")
+    pool = Pool(1, 1, 1.0, 0.0)
+    with connected(address):
+        with pytest.raises(CheckpointError, match=r"^There is no such model here\.$"):
+            run_on_ray(Task(Broken(), Shards(tmp_path)), plan.chunks, 2, pool, lambda _: None)
+        with pytest.raises(SettingsError, match="does not see"):
+            run_on_ray(Task(Ready(), Shards(tmp_path / "elsewhere")), plan.chunks, 2, pool, lambda _: None)
+
+
+def test_more_workers_than_the_cluster_holds_are_refused(address: str) -> None:
+    with connected(address):
+        assert pool_of(None, None, None) == Pool(2, 2, 1.0, 0.0)
+        with pytest.raises(SettingsError, match="3 workers with 1 CPU each need 3 CPU; the cluster has 2"):
+            pool_of((3, 3), None, None)
+        with pytest.raises(SettingsError, match="GPU"):
+            pool_of((1, 1), None, 1.0)
+
+
+def test_a_cluster_that_is_not_there_is_a_sentence() -> None:
+    with pytest.raises(SettingsError, match="ray start"), connected("127.0.0.1:1"):
+        pass
+
+
+def test_an_error_behind_others_is_found() -> None:
+    inner, middle, outer = SoarError("why"), RuntimeError("report"), ValueError("more")
+    middle.__cause__, outer.__cause__ = inner, middle
+    assert own_error(outer) is inner
+    assert own_error(RuntimeError("none of ours")) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "address", "rest"),
+    [
+        (["--ray"], "", []),
+        (["--ray", "auto"], "auto", []),
+        (["--ray", "10.0.0.1:6379", "file"], "10.0.0.1:6379", ["file"]),
+        (["--ray", "prompts.jsonl"], "", ["prompts.jsonl"]),
+        (["--ray=ray://head:10001"], "ray://head:10001", []),
+        (["--ray", "-x"], "", ["-x"]),
+        (["--", "--ray"], None, ["--ray"]),
+    ],
+)
+def test_the_address_may_be_left_out(args: list[str], address: str | None, rest: list[str]) -> None:
+    app, seen = typer.Typer(), list[Any]()
+
+    @app.command(cls=RayCommand)
+    def command(
+        rest: Annotated[Optional[list[str]], typer.Argument()] = None,
+        ray: Annotated[Optional[str], typer.Option()] = None,
+        x: Annotated[bool, typer.Option("-x")] = False,
+    ) -> None:
+        seen.extend([ray, [*(rest or ()), *(["-x"] if x else [])]])
+
+    assert CliRunner().invoke(app, args).exit_code == 0
+    assert seen == [address, rest]
