@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from benchmarks import caches
 from benchmarks.pages import RESULTS, table
 from soar_dlm.strict_json import read_json
 
@@ -106,6 +107,7 @@ def machines() -> Iterator[str]:
 MADE: Mapping[str, Callable[[], str]] = {
     "ratios": ratios,
     "prompts": prompts,
+    "caches": caches.compact,
     "machines": lambda: "\n".join(f"- {line}" for line in machines()),
 }
 
