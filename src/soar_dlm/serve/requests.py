@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Optional, Union
 from pydantic import Field
 
 from soar_dlm.serve.failures import Refused
-from soar_dlm.serve.fields import Decoding, Only, Strict
+from soar_dlm.serve.fields import Decoding, Many, Only, Strict
 
-Tokens = list[Annotated[int, Field(ge=0)]]
+Tokens = Many[Annotated[int, Field(ge=0)]]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -29,7 +29,7 @@ class Common(Decoding):  # type: ignore[misc]
         None, description="Texts for each prompt: samples, or at temperature 0 what one search ends with."
     )
     seed: Optional[Annotated[int, Field(ge=0)]] = Field(None, description="Default: a fresh one.")
-    stop: Optional[Union[str, list[str]]] = Field(None, description="The text ends before any of these.")
+    stop: Optional[Union[str, Many[str]]] = Field(None, description="The text ends before any of these.")
     stream: Optional[bool] = None
     stream_options: Optional[StreamOptions] = None
     diffusing: Optional[bool] = Field(
@@ -52,7 +52,7 @@ class FimRequest(Common):
 class CompletionRequest(Common):
     """Texts to continue; with ``suffix``, the blank before it is filled."""
 
-    prompt: Union[str, list[str], Tokens, list[Tokens]]
+    prompt: Union[str, Many[str], Tokens, Many[Tokens]]
     suffix: Optional[str] = None
     logprobs: Optional[Literal[0]] = Field(
         None,
@@ -71,7 +71,7 @@ class Turn(Strict):
     """A message: who speaks, and what. Chat templates take nothing else."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Union[str, list[Part]]
+    content: Union[str, Many[Part]]
     name: Annotated[Any, Only()] = None
     refusal: Annotated[Any, Only()] = None
     tool_calls: Annotated[Any, Only([])] = None
@@ -88,7 +88,7 @@ class Turn(Strict):
 class ChatRequest(Common):
     """A conversation to answer."""
 
-    messages: Annotated[list[Turn], Field(min_length=1)]
+    messages: Annotated[Many[Turn], Field(min_length=1)]
     max_completion_tokens: Optional[Count] = Field(None, description="The same as max_tokens.")
     logprobs: Optional[bool] = Field(None, description="The log probability with which each token was committed.")
     top_logprobs: Annotated[Any, Only(0)] = None
