@@ -35,8 +35,8 @@ class CanvasRequest(Decoding):  # type: ignore[misc]
     """A ``prompt`` to continue, or a ``template`` with blanks, which are written {blank} or {blank:8}."""
 
     model: Optional[str] = Field(None, description="The name of the model that is served.")
-    prompt: Optional[str] = None
-    template: Optional[str] = None
+    prompt: Optional[str] = Field(None, description="A text to continue.")
+    template: Optional[str] = Field(None, description="A text with blanks to fill; send it or a prompt.")
     max_tokens: Optional[int] = Field(None, ge=1, description="The most tokens to write after a prompt.")
     temperature: Optional[float] = Field(None, ge=0, description="0, the default, takes the most likely token.")
     top_p: Optional[float] = Field(None, gt=0, le=1)

@@ -58,7 +58,10 @@ class Only:
         return no_info_after_validator_function(self._checked, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"enum": [None, *self._values]}
+        return {
+            "enum": [None, *self._values],
+            "description": "Not offered; it may have the value that changes nothing.",
+        }
 
     def _checked(self, value: Any) -> None:
         if value is not None and value not in self._values:

@@ -13,8 +13,11 @@ Tokens = Many[Annotated[int, Field(ge=0)]]
 Count = Annotated[int, Field(ge=1)]
 
 
+_LOGPROBS = "0 gives the log probability with which each token was committed."
+
+
 class StreamOptions(Strict):
-    include_usage: Optional[bool] = None
+    include_usage: Optional[bool] = Field(None, description="A last chunk has the usage.")
     include_obfuscation: Annotated[Any, Only(False)] = None
 
 
@@ -30,8 +33,8 @@ class Common(Decoding):  # type: ignore[misc]
     )
     seed: Optional[Annotated[int, Field(ge=0)]] = Field(None, description="Default: a fresh one.")
     stop: Optional[Union[str, Many[str]]] = Field(None, description="The text ends before any of these.")
-    stream: Optional[bool] = None
-    stream_options: Optional[StreamOptions] = None
+    stream: Optional[bool] = Field(None, description="Send the text in chunks, as server-sent events.")
+    stream_options: Optional[StreamOptions] = Field(None, description="Only with stream.")
     diffusing: Optional[bool] = Field(
         None, description="In a stream, every chunk has the whole text so far and replaces the last."
     )
@@ -44,20 +47,19 @@ class Common(Decoding):  # type: ignore[misc]
 class FimRequest(Common):
     """A text with a blank in it: what is before, and what comes after."""
 
-    prompt: str
-    suffix: Optional[str] = None
-    logprobs: Optional[Literal[0]] = None
+    prompt: str = Field(description="What is before the blank.")
+    suffix: Optional[str] = Field(None, description="What comes after it. Default: nothing.")
+    logprobs: Optional[Literal[0]] = Field(None, description=_LOGPROBS)
 
 
 class CompletionRequest(Common):
     """Texts to continue; with ``suffix``, the blank before it is filled."""
 
-    prompt: Union[str, Many[str], Tokens, Many[Tokens]]
-    suffix: Optional[str] = None
-    logprobs: Optional[Literal[0]] = Field(
-        None,
-        description="0 gives the log probability with which each token was committed.",
+    prompt: Union[str, Many[str], Tokens, Many[Tokens]] = Field(
+        description="A text, the token ids of one, or a list of either."
     )
+    suffix: Optional[str] = Field(None, description="What comes after the blank that is to be filled.")
+    logprobs: Optional[Literal[0]] = Field(None, description=_LOGPROBS)
     echo: Annotated[Any, Only(False)] = None
     best_of: Annotated[Any, Only(1)] = None
 
