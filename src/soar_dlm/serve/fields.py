@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial, reduce
@@ -65,7 +66,7 @@ class Only:
 
     def _checked(self, value: Any) -> None:
         if value is not None and value not in self._values:
-            offered = " or ".join(map(repr, self._values))
+            offered = " or ".join(map(json.dumps, self._values))
             hint = f", or send {offered}" if offered else ""
             raise PydanticCustomError("not_offered", "this is not offered here; leave it out{hint}", {"hint": hint})
 
