@@ -21,10 +21,10 @@ from tests.serving import Served, served
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 PATHS = {
-    "/v1/completions": 25,
-    "/v1/fim/completions": 25,
-    "/v1/chat/completions": 25,
-    "/v1/canvas": 25,
+    "/v1/completions": 20,
+    "/v1/fim/completions": 20,
+    "/v1/chat/completions": 20,
+    "/v1/canvas": 20,
     "/v1/models": 1,
     "/v1/models/{name}": 5,
     "/v1/strategies": 1,
