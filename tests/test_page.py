@@ -266,3 +266,10 @@ def test_the_reference_has_every_route_and_field_and_no_script(llada: httpx.Clie
             assert f"<code>{field}</code>" in page.text
     for name in re.findall(r'href="(page/[^"]+)"', page.text):
         assert llada.get(f"/{name}").status_code == 200
+    assert {*re.findall(r'href="#(\w+)"', page.text)} <= {*re.findall(r'id="(\w+)"', page.text)}
+
+
+def test_the_pages_ask_for_nothing_by_a_path_from_the_root(llada: httpx.Client) -> None:
+    """An app that is mounted below a path has its files and routes below it, too."""
+    for path, answer in {**files(llada), "/docs": llada.get("/docs")}.items():
+        assert not re.search(r"""(?:href|src|action)="/|["'`]/(?:v1|page)\b|url\(/""", answer.text), path

@@ -480,6 +480,16 @@ def test_the_page_fits_its_window_and_the_readers_colours(browser: Any, llada: s
     reader.close()
 
 
+def test_the_reference_fits_a_phone(browser: Any, llada: str) -> None:
+    """Its second column was as wide as a letter."""
+    reader = Reader(browser, llada, viewport={"width": 360, "height": 800})
+    reader.page.goto(f"{llada}/docs")
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 360
+    widths = reader.page.locator("td").evaluate_all("all => all.map(one => one.clientWidth)")
+    assert min(widths) > 200
+    reader.close()
+
+
 def test_nothing_moves_for_readers_who_do_not_want_it(browser: Any, dreamon: str) -> None:
     reader = Reader(browser, dreamon, reduced_motion="reduce")
     page = reader.open(text=TEMPLATE, a="greedy", max_length="8", run="1")

@@ -224,6 +224,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"suffix": "b", "max_tokens": None, "extra_body": {"length": 0}}, "length"),
     ({"suffix": "b", "max_tokens": 4, "extra_body": {"length": 5}}, "max_tokens"),
     ({"suffix": "b", "extra_body": {"max_length": 9}}, "max_length"),
+    ({"suffix": "b", "extra_body": {"truncate_prompt": True}}, "truncate_prompt"),
+    ({"extra_body": {"max_length": 9}}, "max_length"),
+    ({"extra_body": {"fixed": True}}, "fixed"),
+    ({"extra_body": {"diffusing": True}}, "diffusing"),
+    ({"stream_options": {"include_usage": True}}, "stream_options"),
 ]
 
 
@@ -297,15 +302,13 @@ def test_the_async_client_has_its_calls_answered_together(server: Served, llada:
     assert asyncio.run(work()) == [*expected, expected[0]]
 
 
-LONG: dict[str, Any] = {
-    "max_tokens": 400,
-    "extra_body": {"strategy": "greedy", "early_exit": False, "diffusing": True},
-}
+LONG: dict[str, Any] = {"max_tokens": 400, "extra_body": {"strategy": "greedy", "early_exit": False}}
+STREAMED: dict[str, Any] = {**LONG, "stream": True, "extra_body": {**LONG["extra_body"], "diffusing": True}}
 
 
 def test_a_client_that_leaves_a_stream_frees_its_rows(client: openai.OpenAI, server: Served) -> None:
     before = server.lm.counts.cancelled
-    stream = complete(client, stream=True, **LONG)
+    stream = complete(client, **STREAMED)
     next(iter(stream))
     assert server.lm.live_rows == 1
     stream.close()
@@ -319,7 +322,7 @@ def test_a_client_that_leaves_before_its_answer_frees_its_rows(server: Served) -
     async def work() -> None:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0) as client:
             call = asyncio.ensure_future(client.completions.create(model="mini-llada", prompt=QUESTION, **LONG))
-            while server.lm.live_rows == 0:
+            while server.lm.live_rows == 0 and not call.done():
                 await asyncio.sleep(0.005)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -332,7 +335,7 @@ def test_a_client_that_leaves_before_its_answer_frees_its_rows(server: Served) -
 
 def test_what_fails_in_the_middle_of_a_stream_is_an_event(client: openai.OpenAI, server: Served) -> None:
     engine = server.lm._engine.engine
-    stream = iter(complete(client, stream=True, **LONG))
+    stream = iter(complete(client, **STREAMED))
     next(stream)
     for live in engine._live:
         assert live._search is not None

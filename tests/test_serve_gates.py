@@ -175,6 +175,26 @@ def test_an_id_goes_with_a_request_and_into_the_log(locked: Served, caplog: pyte
     assert line["prompt_tokens"] == 1
 
 
+def test_what_nobody_foresaw_is_counted_and_logged_as_500(random_llada: LM, caplog: pytest.LogCaptureFixture) -> None:
+    """Its status was 0 there."""
+
+    async def asked() -> tuple[httpx.Response, str]:
+        async with AsyncLM(random_llada) as lm:
+            app = make_app(lm)
+            app.add_api_route("/broken", lambda: 1 // 0)
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return await client.get("/broken"), (await client.get("/metrics")).text
+
+    with caplog.at_level(logging.INFO, logger=LOG.name):
+        answer, counted = asyncio.run(asked())
+    assert answer.status_code == 500
+    assert "ZeroDivisionError" in error(answer)["message"]
+    assert 'soar_answers_total{route="/broken",status="500"} 1.0' in counted
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records if record.name == LOG.name]
+    assert [line["status"] for line in lines] == [500, 200]
+
+
 def test_prompts_are_not_logged_unless_asked(random_llada: LM, caplog: pytest.LogCaptureFixture) -> None:
     with served(random_llada) as server, caplog.at_level(logging.INFO, logger=LOG.name):
         httpx.post(f"{server.url}/v1/completions", json={"prompt": "a secret", "max_tokens": 4})

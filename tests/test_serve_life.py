@@ -14,7 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+import soar_dlm.serve
+from soar_dlm.errors import MissingExtra
 from soar_dlm.lm import load
+from tests.command import invoke
 from tests.serving import Process, eventually, serve_process
 
 LONG = {"prompt": "Tom", "max_tokens": 100, "strategy": "greedy", "early_exit": False}
@@ -144,8 +147,10 @@ def test_the_log_of_a_process_is_lines_of_json(server: Process) -> None:
     assert not any("prompts" in line for line in lines)
 
 
-def test_without_its_packages_the_command_says_how_to_install_them() -> None:
-    code = "import sys; sys.modules['fastapi'] = None; from soar_dlm.cli.main import main; main()"
-    found = subprocess.run([sys.executable, "-c", code, "serve"], capture_output=True, text=True, check=False)
-    assert found.returncode == 1
-    assert "pip install 'soar-dlm[serve]'" in found.stderr
+def test_without_its_packages_the_command_says_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soar_dlm, "serve", soar_dlm.serve)  # is imported again, and put back afterwards
+    for name in [name for name in sys.modules if name.startswith("soar_dlm.serve")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'soar-dlm\[serve\]'"):
+        invoke("serve")

@@ -20,8 +20,20 @@ from soar_dlm.lm import LM
 from tests.serving import Served, served
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-PATHS = ("/v1/completions", "/v1/fim/completions", "/v1/chat/completions", "/v1/models", "/healthz", "/readyz")
-EXAMPLES = 25
+PATHS = {
+    "/v1/completions": 20,
+    "/v1/fim/completions": 20,
+    "/v1/chat/completions": 20,
+    "/v1/canvas": 20,
+    "/v1/models": 1,
+    "/v1/models/{name}": 5,
+    "/v1/strategies": 1,
+    "/v1/examples": 10,
+    "/healthz": 1,
+    "/readyz": 1,
+    "/metrics": 1,
+}
+"""How many requests are made for each path: as many as there is to vary."""
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +45,14 @@ def server(random_llada: LM) -> Iterator[Served]:
 @pytest.mark.parametrize("path", PATHS)
 def test_no_request_of_the_schema_breaks_it_or_gets_what_is_not_documented(server: Served, path: str) -> None:
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
-    method = next(iter(httpx.get(f"{server.url}/openapi.json").json()["paths"][path]))
+    method = next(iter(schema.raw_schema["paths"][path]))
 
     @settings(
-        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=PATHS[path],
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(schema[path][method.upper()].as_strategy())
     def check(case: Any) -> None:
@@ -44,6 +60,10 @@ def test_no_request_of_the_schema_breaks_it_or_gets_what_is_not_documented(serve
         case.validate_response(response, checks=CHECKS)
 
     check()
+
+
+def test_every_path_is_tried(server: Served) -> None:
+    assert PATHS.keys() == httpx.get(f"{server.url}/openapi.json").json()["paths"].keys()
 
 
 def test_the_schema_names_every_setting_and_option(server: Served) -> None:

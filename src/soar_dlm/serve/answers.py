@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Optional
@@ -12,6 +13,9 @@ from pydantic import BaseModel
 from soar_dlm.engine.stopping import cut
 from soar_dlm.lm import LM
 from soar_dlm.results import Result
+
+_NEAR = 8
+"""A character has at most four bytes, and so at most four tokens."""
 
 Finish = Literal["stop", "length"]
 
@@ -113,10 +117,9 @@ class Written:
         text, tokens = result.text, result.tokens
         kept = cut(text, stop)
         if kept is not None:
-            text, count = kept, 0
-            while count < len(tokens) and not lm.text_of(tokens[:count]).startswith(kept):
-                count += 1
-            tokens = tokens[:count]
+            text = kept
+            counts = range(len(tokens))
+            tokens = tokens[: bisect_left(counts, True, key=lambda count: lm.text_of(tokens[:count]).startswith(text))]
         stopped = kept is not None or result.finish_reason == "stop"
         steps: list[int | None] | None = None
         if logprobs and result.trace.steps:
@@ -131,7 +134,7 @@ class Written:
 
     def completion_logprobs(self, lm: LM) -> CompletionLogprobs:
         pieces = lm.pieces(self.tokens)
-        offsets = [len(lm.text_of(self.tokens[:place])) for place in range(len(self.tokens))]
+        offsets = _offsets(lm, self.tokens)
         steps = None if self.steps is None else [*self.steps]
         return CompletionLogprobs(tokens=pieces, token_logprobs=self._logs(), text_offset=offsets, steps=steps)
 
@@ -143,6 +146,19 @@ class Written:
                 for piece, log, step in zip(lm.pieces(self.tokens), self._logs(), steps, strict=True)
             ]
         )
+
+
+def _offsets(lm: LM, tokens: Sequence[int]) -> list[int]:
+    """Where in the text each token begins.
+
+    What a token adds to a text depends on the few before it, with which it may share a character. To read all of them
+    each time would take minutes for a long text, in which nobody else is answered.
+    """
+    offsets = [0]
+    for place in range(len(tokens) - 1):
+        near = tokens[max(0, place - _NEAR) : place + 1]
+        offsets.append(offsets[-1] + len(lm.text_of(near)) - len(lm.text_of(near[:-1])))
+    return offsets[: len(tokens)]
 
 
 def usage(results: Iterable[Result], written: Iterable[Written], each: int) -> Usage:

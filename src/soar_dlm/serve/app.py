@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -11,6 +12,19 @@ import soar_dlm
 from soar_dlm.async_lm import AsyncLM
 from soar_dlm.serve import canvas, failures, gates, health, models, openai, page, watch
 from soar_dlm.serve.settings import ServeSettings
+
+
+class _App(FastAPI):
+    """An app whose schema promises no answer that is never given: mistakes in a body are told with 400 here."""
+
+    def openapi(self) -> dict[str, Any]:
+        schema = super().openapi()
+        for methods in schema["paths"].values():
+            for route in methods.values():
+                route["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            schema["components"]["schemas"].pop(name, None)
+        return schema
 
 
 def make_app(lm: AsyncLM, settings: ServeSettings | None = None) -> FastAPI:
@@ -24,12 +38,13 @@ def make_app(lm: AsyncLM, settings: ServeSettings | None = None) -> FastAPI:
         yield
         await lm.aclose()
 
-    app = FastAPI(
+    app = _App(
         title="soar-dlm",
         version=soar_dlm.__version__,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,  # both fetch scripts from elsewhere
+        redirect_slashes=False,  # behind a proxy it would lead a client, and its key, from https to http
         responses=failures.RESPONSES,
     )
     allowed = settings or ServeSettings()

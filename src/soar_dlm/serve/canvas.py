@@ -19,7 +19,7 @@ from soar_dlm.serve import facts
 from soar_dlm.serve.body import StrictRoute
 from soar_dlm.serve.exchange import SEND_TIMEOUT
 from soar_dlm.serve.failures import Refused, body_of, refused
-from soar_dlm.serve.fields import OPTIONS, SETTINGS, Decoding, given
+from soar_dlm.serve.fields import SETTINGS, Decoding, Many, given, given_options
 from soar_dlm.serve.models import served
 from soar_dlm.serve.work import Search, Work, planned, until_gone
 from soar_dlm.strict_json import json_line, plain
@@ -35,22 +35,27 @@ class CanvasRequest(Decoding):  # type: ignore[misc]
     """A ``prompt`` to continue, or a ``template`` with blanks, which are written {blank} or {blank:8}."""
 
     model: Optional[str] = Field(None, description="The name of the model that is served.")
-    prompt: Optional[str] = None
-    template: Optional[str] = None
+    prompt: Optional[str] = Field(None, description="A text to continue.")
+    template: Optional[str] = Field(None, description="A text with blanks to fill; send it or a prompt.")
     max_tokens: Optional[int] = Field(None, ge=1, description="The most tokens to write after a prompt.")
     temperature: Optional[float] = Field(None, ge=0, description="0, the default, takes the most likely token.")
     top_p: Optional[float] = Field(None, gt=0, le=1)
     seed: Optional[int] = Field(None, ge=0, description="Default: 0.")
-    stop: Optional[Union[str, list[str]]] = None
+    stop: Optional[Union[str, Many[str]]] = None
     runners_up: Optional[bool] = Field(None, description="Tell for every token which one came second.")
 
     def options(self) -> dict[str, Any]:
         """The options of the request, by the names that the library has for them."""
-        found = given(self, dict.fromkeys((*OPTIONS, *_OWN)))
+        found = {**given_options(self, self.template is not None), **given(self, _OWN)}
         return found if self.max_tokens is None else {**found, "max_new_tokens": self.max_tokens}
 
 
-@router.post("/v1/canvas", response_class=EventSourceResponse)
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The steps, as they come.", "content": {"text/event-stream": {}}}
+}
+
+
+@router.post("/v1/canvas", response_class=EventSourceResponse, responses=_STREAMED)
 async def canvas(body: CanvasRequest, request: Request) -> EventSourceResponse:
     """The steps of a decoding as they come, each as a server-sent event whose data is a JSON object.
 
@@ -71,7 +76,7 @@ async def canvas(body: CanvasRequest, request: Request) -> EventSourceResponse:
         events = _planned(request, body, strategy, options).events()
         _, first = await until_gone(request, anext(events))  # what is wrong with a request is found by now
     except Exception as error:
-        raise refused(error, CanvasRequest.model_fields) from error
+        raise refused(error, body.model_fields_set) from error
     start = {"model": lm.lm.name, "strategy": _in_words(strategy, lm), "canvas": in_blocks(options)}
     return EventSourceResponse(
         _sent(start, first, events), sep="\n", send_timeout=SEND_TIMEOUT, headers={"Cache-Control": "no-store"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 from types import UnionType
-from typing import Any, Literal, Optional, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin, get_type_hints
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from soar_dlm.async_lm import AsyncLM
+from soar_dlm.checks import LAST_SEED
 from soar_dlm.errors import SoarError
 from soar_dlm.jobs import MAX_LENGTH
 from soar_dlm.lm import LM
@@ -93,7 +94,7 @@ def strategies(request: Request) -> Strategies:
 
 
 @router.get("/v1/examples")
-def examples(request: Request, seed: int = 0) -> Examples:
+def examples(request: Request, seed: Annotated[int, Query(ge=0, le=LAST_SEED)] = 0) -> Examples:
     """One problem of each task that the model was trained for; none where it is not known."""
     model = EMBEDDED.get(_lm(request).name)
     tasks = [make_task(name) for name in (() if model is None else model.tasks)]

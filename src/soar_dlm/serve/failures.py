@@ -22,6 +22,7 @@ from soar_dlm.errors import (
     SettingsError,
     SoarError,
     UnknownName,
+    shown,
     told,
 )
 
@@ -34,7 +35,10 @@ _KINDS = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
+_RENAMED = {"max_new_tokens": "max_tokens"}
 _WORD = re.compile(r"[A-Za-z_]+")
+_SHOULD = "Input should be "
+"""How most of pydantic's sentences begin."""
 
 
 class Refused(SoarError):
@@ -71,9 +75,9 @@ def refused(error: Exception, fields: Iterable[str] = ()) -> Refused:
 def _param(error: SoarError, fields: Set[str]) -> str | None:
     """The field that an error is about: a sentence about a setting begins with its name."""
     if isinstance(error, PromptError):
-        words = ["prompt", "messages"]
+        words = ["prompt", "messages", "template"]
     elif isinstance(error, UnknownName):
-        words = [str(error.name), *error.kind.split()]
+        words = [_RENAMED.get(str(error.name), str(error.name)), *error.kind.split()]
     else:
         words = _WORD.findall(_renamed(error))[:1]
     return next((word for word in words if word in fields), None)
@@ -81,7 +85,14 @@ def _param(error: SoarError, fields: Set[str]) -> str | None:
 
 def _renamed(error: SoarError) -> str:
     """The sentence with the names that fields have here."""
-    return str(error).replace("max_new_tokens", "max_tokens")
+    sentence = str(error)
+    for name, here in _RENAMED.items():
+        sentence = sentence.replace(name, here)
+    return sentence
+
+
+def late(timeout: float | None) -> Refused:
+    return Refused(504, f"This took more than {timeout:g} s, which is all a request may take.", code="timeout")
 
 
 def body_of(error: Refused) -> dict[str, Any]:
@@ -126,15 +137,35 @@ def answer(error: Refused) -> JSONResponse:
 
 
 def _invalid(error: RequestValidationError) -> Refused:
-    """The first of pydantic's complaints, with the path of the field it is about."""
-    first = error.errors()[0]
-    path = [part for part in first["loc"] if part not in ("body", "query")]
-    param = ".".join(str(part) for part in path) or None
-    if first["type"] == "extra_forbidden":
-        return Refused(400, f"There is no field {param!r} here. See /openapi.json for those there are.", param)
-    if first["type"] == "missing" and param is None:
-        return Refused(400, "The request has no body; send JSON, with the header Content-Type: application/json.")
-    return Refused(400, f"{param or 'The body'}: {first['msg']}.", param)
+    """What pydantic says of one field: of the first, or of what is deepest in it, where it may be of several kinds."""
+    found = [(_path(one, error.body), one) for one in error.errors()]
+    field = found[0][0][:1]
+    path = max((path for path, _ in found if path[:1] == field), key=len)
+    about = [one for where, one in found if where == path]
+    if not path:
+        return Refused(400, "The body must be a JSON object.")
+    param, kind = ".".join(map(str, path)), about[0]["type"]
+    if kind == "extra_forbidden":
+        return Refused(400, f"There is no field {shown(param)} here. See /openapi.json for those there are.", param)
+    if kind == "missing":
+        return Refused(400, f"{param} is missing.", param)
+    told = dict.fromkeys(one["msg"] for one in about)
+    if all(one.startswith(_SHOULD) for one in told):
+        return Refused(400, f"{param} must be {' or '.join(one.removeprefix(_SHOULD) for one in told)}.", param)
+    return Refused(400, f"{param}: {next(iter(told))}.", param)
+
+
+def _path(complaint: Mapping[str, Any], body: Any) -> tuple[str | int, ...]:
+    """Where in a body something is wrong, without pydantic's names for the kinds that a value may be of."""
+    kind, *parts = complaint["loc"]
+    if kind != "body":
+        return tuple(parts)
+    path: list[str | int] = []
+    for part in parts:
+        if (part in body) if isinstance(body, dict) else (isinstance(body, list) and isinstance(part, int)):
+            path.append(part)
+            body = body[part]
+    return (*path, parts[-1]) if complaint["type"] == "missing" and parts else tuple(path)
 
 
 def _other_method(request: Request) -> bool:
@@ -153,8 +184,8 @@ def install(app: FastAPI) -> None:
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         status = 405 if error.status_code == 404 and _other_method(request) else error.status_code
         sentences = {
-            404: f"There is nothing at {request.url.path}.",
-            405: f"{request.url.path} does not take {request.method}.",
+            404: f"There is nothing at {request.scope['path']}.",
+            405: f"{request.scope['path']} does not take {request.method}.",
         }
         message = sentences.get(status, f"{error.detail}.")
         return answer(Refused(status, message, headers=error.headers))

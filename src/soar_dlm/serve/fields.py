@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial, reduce
 from operator import or_
-from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Optional, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    create_model,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from soar_dlm.options import GenerateOptions, InfillOptions
 from soar_dlm.search.catalogue import STRATEGIES
+from soar_dlm.serve.failures import Refused
+
+T = TypeVar("T")
+Many = Annotated[list[T], Field(fail_fast=True)]
+"""A list whose first wrong entry is enough: to describe a million of them takes gigabytes."""
 
 _ELSEWHERE = ("max_new_tokens", "stop", "temperature", "top_p", "seed", "chat")
 """Options that a client gives by OpenAI's names for them, or by the route it asks."""
@@ -24,6 +38,15 @@ class Strict(BaseModel):
     """What a client may send: nothing that is not named, nothing of another kind."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_unknown(cls, data: Any) -> Any:
+        """The fields that there are, and the first of the others: one is enough to refuse them all."""
+        if not isinstance(data, dict):
+            return data
+        unknown = [name for name in data if name not in cls.model_fields]
+        return {name: value for name, value in data.items() if name in cls.model_fields or name == unknown[0]}
 
 
 class Only:
@@ -36,11 +59,14 @@ class Only:
         return no_info_after_validator_function(self._checked, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"enum": [None, *self._values]}
+        return {
+            "enum": [None, *self._values],
+            "description": "Not offered; it may have the value that changes nothing.",
+        }
 
     def _checked(self, value: Any) -> None:
         if value is not None and value not in self._values:
-            offered = " or ".join(map(repr, self._values))
+            offered = " or ".join(map(json.dumps, self._values))
             hint = f", or send {offered}" if offered else ""
             raise PydanticCustomError("not_offered", "this is not offered here; leave it out{hint}", {"hint": hint})
 
@@ -79,7 +105,7 @@ def _json_type(hint: Any) -> Any:
         kept = [_json_type(one) for one in arguments if one is not type(None)]
         return reduce(or_, [one for one in kept if one is not None])
     if origin is Sequence:
-        return list[_json_type(arguments[0])]  # type: ignore[misc]
+        return Many[_json_type(arguments[0])]  # type: ignore[misc]
     if origin is Mapping:
         return dict[str, Any]
     return hint if hint in (bool, int, float, str) else None
@@ -98,6 +124,16 @@ Decoding: Any = create_model("Decoding", __base__=Strict, strategy=(Optional[str
 """How to decode: a strategy, its settings, and the options of a request. What is absent or null is the checkpoint's."""
 
 
-def given(body: BaseModel, names: Mapping[str, Any]) -> dict[str, Any]:
+def given(body: BaseModel, names: Iterable[str]) -> dict[str, Any]:
     """Those of the fields that are not null."""
     return {name: value for name in names if (value := getattr(body, name, None)) is not None}
+
+
+def given_options(body: BaseModel, blanks: bool) -> dict[str, Any]:
+    """The options of a request that are not null; those of the other kind of text are refused."""
+    options = given(body, OPTIONS)
+    known = {entry.name for entry in fields(InfillOptions if blanks else GenerateOptions)}
+    for name in options.keys() - known:
+        only = "that continue a prompt" if blanks else "with a blank in them"
+        raise Refused(400, f"{name} is for texts {only}; leave it out.", name)
+    return options

@@ -16,7 +16,7 @@ from soar_dlm.serve import answers
 from soar_dlm.serve.body import StrictRoute
 from soar_dlm.serve.exchange import Exchange
 from soar_dlm.serve.failures import Refused, refused
-from soar_dlm.serve.fields import OPTIONS, SETTINGS, given
+from soar_dlm.serve.fields import SETTINGS, given, given_options
 from soar_dlm.serve.models import served
 from soar_dlm.serve.requests import ChatRequest, Common, CompletionRequest, FimRequest
 from soar_dlm.serve.work import Work, planned
@@ -73,7 +73,7 @@ def _prompts(prompt: Any) -> list[Prompt]:
 
 
 async def _answered(request: Request, body: Common, prompts: list[Prompt], most: int | None, chat: bool) -> Response:
-    options = given(body, OPTIONS)
+    options = given_options(body, blanks=False)
     if most is not None:
         options["max_new_tokens"] = most
     stop = checks.strings("stop", body.stop)
@@ -85,7 +85,7 @@ async def _answered(request: Request, body: Common, prompts: list[Prompt], most:
 async def _infilled(request: Request, body: Common, prefixes: list[str], suffix: str) -> Response:
     """``max_tokens`` is how far a blank may grow, or its length, where the model cannot change it."""
     facts = request.app.state.lm.lm.model.facts
-    options = given(body, OPTIONS)
+    options = given_options(body, blanks=True)
     grows = facts.expand_id is not None and facts.delete_id is not None and not options.get("fixed", False)
     name = "max_length" if grows else "length"
     if body.max_tokens is not None:
@@ -105,6 +105,9 @@ async def _exchanged(
     settings = request.app.state.settings
     if body.model is not None:
         served(lm, body.model)
+    for name in ("stream_options", "diffusing"):
+        if getattr(body, name) and not body.stream:
+            raise Refused(400, f"{name} is for streams; send stream as well, or leave it out.", name)
     strategy = lm.lm.strategy(body.strategy, **given(body, SETTINGS))
     logprobs = body.logprobs is not None and body.logprobs is not False
     if logprobs and strategy.metric != "probability":

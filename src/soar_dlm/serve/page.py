@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -39,7 +41,7 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 def mount(app: FastAPI) -> None:
     """Serve the page: ``index.html`` at ``/``, the other files and those it shares with the report below ``/page``.
 
-    The reference of all routes that ``app`` has by now is at ``/docs``.
+    The reference of the routes that ``app`` has is at ``/docs``.
 
     A browser asks each time whether a file is still the same, which its ETag tells.
     """
@@ -47,19 +49,17 @@ def mount(app: FastAPI) -> None:
     shared = [files(web.__name__).joinpath(name) for name in (*web.STYLES, *web.SCRIPTS)]
     for file in (*own, *shared):
         path = "/" if file.name == "index.html" else f"/page/{file.name}"
-        _add(app, path, file.read_bytes(), _TYPES[_ending(file)])
-    _add(app, "/docs", page_of(app.openapi()).encode(), "text/html")
-    app.openapi_schema = None  # kept from this call; whoever embeds the app may add routes
+        _add(app, path, partial(bytes, file.read_bytes()), _TYPES[_ending(file)])
+    _add(app, "/docs", lambda: page_of(app.openapi()).encode(), "text/html")
 
 
-def _add(app: FastAPI, path: str, content: bytes, media: str) -> None:
-    headers = {**_HEADERS, "ETag": f'"{sha256(content).hexdigest()[:32]}"'}
-    kind = f"{media}; charset=utf-8"
-
+def _add(app: FastAPI, path: str, content: Callable[[], bytes], media: str) -> None:
     async def send(request: Request) -> Response:
+        found = content()
+        headers = {**_HEADERS, "ETag": f'"{sha256(found).hexdigest()[:32]}"'}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers, media_type=kind)
+        return Response(found, headers=headers, media_type=f"{media}; charset=utf-8")
 
     app.add_api_route(path, send, methods=["GET", "HEAD"], include_in_schema=False, response_class=Response)
 

@@ -7,14 +7,17 @@ from typing import Annotated, Any, Literal, Optional, Union
 from pydantic import Field
 
 from soar_dlm.serve.failures import Refused
-from soar_dlm.serve.fields import Decoding, Only, Strict
+from soar_dlm.serve.fields import Decoding, Many, Only, Strict
 
-Tokens = list[Annotated[int, Field(ge=0)]]
+Tokens = Many[Annotated[int, Field(ge=0)]]
 Count = Annotated[int, Field(ge=1)]
 
 
+_LOGPROBS = "0 gives the log probability with which each token was committed."
+
+
 class StreamOptions(Strict):
-    include_usage: Optional[bool] = None
+    include_usage: Optional[bool] = Field(None, description="A last chunk has the usage.")
     include_obfuscation: Annotated[Any, Only(False)] = None
 
 
@@ -29,9 +32,9 @@ class Common(Decoding):  # type: ignore[misc]
         None, description="Texts for each prompt: samples, or at temperature 0 what one search ends with."
     )
     seed: Optional[Annotated[int, Field(ge=0)]] = Field(None, description="Default: a fresh one.")
-    stop: Optional[Union[str, list[str]]] = Field(None, description="The text ends before any of these.")
-    stream: Optional[bool] = None
-    stream_options: Optional[StreamOptions] = None
+    stop: Optional[Union[str, Many[str]]] = Field(None, description="The text ends before any of these.")
+    stream: Optional[bool] = Field(None, description="Send the text in chunks, as server-sent events.")
+    stream_options: Optional[StreamOptions] = Field(None, description="Only with stream.")
     diffusing: Optional[bool] = Field(
         None, description="In a stream, every chunk has the whole text so far and replaces the last."
     )
@@ -44,20 +47,19 @@ class Common(Decoding):  # type: ignore[misc]
 class FimRequest(Common):
     """A text with a blank in it: what is before, and what comes after."""
 
-    prompt: str
-    suffix: Optional[str] = None
-    logprobs: Optional[Literal[0]] = None
+    prompt: str = Field(description="What is before the blank.")
+    suffix: Optional[str] = Field(None, description="What comes after it. Default: nothing.")
+    logprobs: Optional[Literal[0]] = Field(None, description=_LOGPROBS)
 
 
 class CompletionRequest(Common):
     """Texts to continue; with ``suffix``, the blank before it is filled."""
 
-    prompt: Union[str, list[str], Tokens, list[Tokens]]
-    suffix: Optional[str] = None
-    logprobs: Optional[Literal[0]] = Field(
-        None,
-        description="0 gives the log probability with which each token was committed.",
+    prompt: Union[str, Many[str], Tokens, Many[Tokens]] = Field(
+        description="A text, the token ids of one, or a list of either."
     )
+    suffix: Optional[str] = Field(None, description="What comes after the blank that is to be filled.")
+    logprobs: Optional[Literal[0]] = Field(None, description=_LOGPROBS)
     echo: Annotated[Any, Only(False)] = None
     best_of: Annotated[Any, Only(1)] = None
 
@@ -71,7 +73,7 @@ class Turn(Strict):
     """A message: who speaks, and what. Chat templates take nothing else."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Union[str, list[Part]]
+    content: Union[str, Many[Part]]
     name: Annotated[Any, Only()] = None
     refusal: Annotated[Any, Only()] = None
     tool_calls: Annotated[Any, Only([])] = None
@@ -88,7 +90,7 @@ class Turn(Strict):
 class ChatRequest(Common):
     """A conversation to answer."""
 
-    messages: Annotated[list[Turn], Field(min_length=1)]
+    messages: Annotated[Many[Turn], Field(min_length=1)]
     max_completion_tokens: Optional[Count] = Field(None, description="The same as max_tokens.")
     logprobs: Optional[bool] = Field(None, description="The log probability with which each token was committed.")
     top_logprobs: Annotated[Any, Only(0)] = None

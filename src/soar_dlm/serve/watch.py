@@ -92,6 +92,9 @@ class Watch:
 
         try:
             await self._app(scope, receive, told)
+        except Exception:
+            status = status or 500  # which is answered further out
+            raise
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._count(route, status, first, time.monotonic() - began)

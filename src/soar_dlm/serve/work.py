@@ -16,7 +16,7 @@ from soar_dlm.jobs import Prompt
 from soar_dlm.results import Event, Result
 from soar_dlm.samples import Samples
 from soar_dlm.search.strategy import Strategy
-from soar_dlm.serve.failures import Refused
+from soar_dlm.serve.failures import Refused, late
 from soar_dlm.template import Template
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Work:
         try:
             return await asyncio.wait_for(until_gone(request, asyncio.gather(*tasks)), self.timeout)
         except asyncio.TimeoutError:
-            raise self._late() from None
+            raise late(self.timeout) from None
         finally:
             await _ended(*tasks)
 
@@ -100,15 +100,12 @@ class Work:
                         task.result()  # raises
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise self._late()
+                    raise late(self.timeout)
                 pending: list[asyncio.Future[Any]] = [getting, *(task for task in tasks if not task.done())]
                 await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             return getting.result()
         finally:
             getting.cancel()
-
-    def _late(self) -> Refused:
-        return Refused(504, f"This took more than {self.timeout:g} s, which is all a request may take.", code="timeout")
 
 
 def planned(
