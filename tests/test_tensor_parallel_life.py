@@ -206,6 +206,7 @@ def test_what_cannot_be_split_is_refused_before_anything_starts(
 
 
 def test_a_split_model_is_not_compiled() -> None:
+    """Refused before its weights are read, and by the model itself."""
     with pytest.raises(SettingsError, match="cannot be compiled"):
         load("random-llada", device="cpu", tensor_parallel=2, compile=True)
 

@@ -91,6 +91,8 @@ def load_checkpoint(
     **options: Unpack[FileOptions],
 ) -> Checkpoint:
     """A checkpoint by name, or a model object as a checkpoint; see :func:`soar_dlm.load` for the options."""
+    if compile and options.get("tensor_parallel") not in (None, 1):
+        raise SettingsError("A model that is split by tensor_parallel cannot be compiled. Leave compile out.")
     checkpoint = _checkpoint(model, device, dtype, tokenizer, family, mask_token_id, trust_remote_code, options)
     if compile is not None and checks.true_or_false("compile", compile):
         checkpoint.model.compile()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.tensor import DTensor, Shard
 
-from soar_dlm.errors import told
+from soar_dlm.errors import SettingsError, told
 
 
 class OutOfStep(Exception):
@@ -30,11 +30,19 @@ class Sums:
 
     def __init__(self, backbone: nn.Module) -> None:
         self._split = [weight for module in backbone.modules() if (weight := _split_by_inputs(module)) is not None]
-        self._done = 0
+        self._done, self._together = 0, False
+        backbone.register_forward_pre_hook(self._check)
         for module in backbone.modules():
             assert isinstance(module, nn.Linear) or not _is_split(module), "a sum that is not counted"
             if _split_by_inputs(module) is not None:
                 module.register_forward_hook(self._count)
+
+    def _check(self, module: nn.Module, inputs: Any) -> None:
+        if not self._together:
+            raise SettingsError(
+                "The backbone of a split model cannot be called by itself: the other processes would not run theirs. "
+                "Load the model without tensor_parallel for that."
+            )
 
     def _count(self, module: nn.Module, inputs: Any, output: Any) -> None:
         self._done += 1
@@ -42,7 +50,7 @@ class Sums:
     @contextmanager
     def completed(self, rows: int, width: int) -> Iterator[None]:
         """Run a forward [rows, width] inside; where it raises, its sums are completed first."""
-        self._done = 0
+        self._done, self._together = 0, True
         try:
             yield
         except Exception as error:
@@ -51,6 +59,8 @@ class Sums:
             traceback.clear_frames(error.__traceback__)  # they hold the tensors of the forward
             self._complete(rows, width)
             raise
+        finally:
+            self._together = False
 
     def _complete(self, rows: int, width: int) -> None:
         try:

@@ -53,15 +53,17 @@ class Part:
 
     def join(self) -> None:
         """Meet the other processes; returns when all are there."""
-        device = torch.accelerator.current_accelerator(check_available=True)
-        if device is not None:
+        kind = torch.accelerator.current_accelerator(check_available=True)
+        if kind is not None:
             torch.accelerator.set_device_index(self.rank)
+        backend = "gloo" if kind is None else distributed.get_default_backend_for_device(kind)
         distributed.init_process_group(
-            "gloo" if device is None else distributed.get_default_backend_for_device(device),
+            backend,
             store=FileStore(self.store, self.processes),
             rank=self.rank,
             world_size=self.processes,
             timeout=timedelta(seconds=LONGEST_WAIT),
+            device_id=torch.device(kind.type, self.rank) if kind is not None and backend == "nccl" else None,
         )
 
     def placed(self, whole: Sequence[str]) -> dict[str, Any]:
@@ -120,7 +122,7 @@ class Team:
                     stdout=log,
                     stderr=log,
                     pass_fds=[theirs.fileno()],
-                    env={**os.environ, **interface, "PYTHONPATH": _search_path(), "PYTHONSAFEPATH": "1"},
+                    env={**os.environ, **interface, **_surroundings(rank)},
                     start_new_session=True,  # Ctrl-C is for this process to answer
                 )
             )
@@ -251,8 +253,10 @@ def _on_loopback() -> Iterator[dict[str, str]]:
         os.environ.pop(_INTERFACE, None)
 
 
-def _search_path() -> str:
-    return os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))
+def _surroundings(rank: int) -> dict[str, str]:
+    """What a process that follows finds in its environment: this package, and which device is its own."""
+    path = os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "LOCAL_RANK": str(rank)}
 
 
 def _entries(part: Part) -> dict[str, Any]:
