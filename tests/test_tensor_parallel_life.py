@@ -89,7 +89,6 @@ def test_a_follower_that_is_killed_ends_the_run_with_an_error(small: Path) -> No
     for _ in range(2):
         with pytest.raises(EngineStopped, match="Load the model again"):
             lm.generate("hello")
-    assert load(small, device="cpu", tensor_parallel=2).generate("hello", max_new_tokens=4).steps > 0
 
 
 def test_one_that_is_killed_inside_a_forward_does_too(small: Path) -> None:
@@ -134,23 +133,18 @@ import sys
 import soar_dlm
 lm = soar_dlm.load(sys.argv[1], device="cpu", tensor_parallel=2)
 print(*lm.model.followers, flush=True)
-sys.stdin.readline()
-lm.generate("hello", "greedy", max_new_tokens=900, early_exit=False)
+for event in lm.stream("hello", "greedy", max_new_tokens=900, early_exit=False):
+    print("a step", flush=True)
 """
 
 
-@pytest.mark.parametrize("idle", [True, False])
-def test_followers_end_when_the_process_that_leads_is_killed(small: Path, idle: bool) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", LEADER, str(small)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as leader:
+def test_followers_end_when_the_process_that_leads_is_killed(small: Path) -> None:
+    """In the middle of a decoding, when they may be in a sum with it."""
+    with subprocess.Popen([sys.executable, "-c", LEADER, str(small)], stdout=subprocess.PIPE, text=True) as leader:
         assert leader.stdout is not None
-        assert leader.stdin is not None
         pids = [int(pid) for pid in leader.stdout.readline().split()]
         assert len(pids) == 1
-        if not idle:
-            leader.stdin.write("\n")
-            leader.stdin.flush()
+        assert leader.stdout.readline() == "a step\n"
         leader.kill()
     assert ended(pids)
 
