@@ -15,7 +15,7 @@ SoarError
 ├── NonFiniteLogits (ArithmeticError)   the model returned NaN or infinity
 ├── OutOfMemory (MemoryError)       not even one row fits into memory
 ├── Busy                            too many requests wait for the engine; says when to come back
-├── EngineStopped                   the engine of an AsyncLM is closed, or has died of what is its cause
+├── EngineStopped                   the engine of an AsyncLM, or a process of a split model, is closed or has died
 ├── InputFileError                  a file cannot be read or written
 ├── MissingExtra (ImportError)      an optional dependency is not installed
 └── UnexpectedError                 an error that no check foresaw, which is its cause

@@ -70,6 +70,14 @@ class LM:
         return self.model.facts.end_ids
 
     @door
+    def close(self) -> None:
+        """End the other processes of a model that ``tensor_parallel`` splits; other models have nothing to end.
+
+        It is done at the end of the program, too, and when nothing refers to the model any more.
+        """
+        self.model.close()
+
+    @door
     def strategy(self, name: str | None = None, /, **settings: Any) -> Strategy:
         """A strategy by name, or the model's default one, with these settings; the rest is as the checkpoint says."""
         return self.defaults.make(name, **settings)
@@ -395,6 +403,7 @@ def load(
     By name:
 
     - ``device`` and ``dtype`` default to the first accelerator and the checkpoint's type, or the CPU and float32.
+    - ``tensor_parallel`` splits every layer over that many devices, each with a process, which :meth:`LM.close` ends.
     - ``device_map``, ``quantization_config`` and ``attn_implementation`` go to transformers as they are, and so do
       ``revision``, ``token``, ``cache_dir`` and ``local_files_only``, for every file that is fetched from the Hub.
     - ``trust_remote_code`` is not needed: no code from a checkpoint is ever run.

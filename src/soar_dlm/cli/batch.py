@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from soar_dlm.scale.worker import Done
     from soar_dlm.search.strategy import Strategy
 
-PLACE = ("device", "device_map", "token", "cache_dir", "local_files_only", "max_rows", "cache_budget")
+PLACE = (
+    "device",
+    "device_map",
+    "tensor_parallel",
+    "token",
+    "cache_dir",
+    "local_files_only",
+    "max_rows",
+    "cache_budget",
+)
 """Options of loading that say where a model runs, not what it writes."""
 
 

@@ -37,6 +37,10 @@ Dtype = Annotated[
 DeviceMap = Annotated[
     Optional[str], _option(_LOADING, "Spread the model over devices, such as 'auto' (needs the extra 'accelerate').")
 ]
+TensorParallel = Annotated[
+    Optional[int],
+    _option(_LOADING, "Split every layer over that many devices, a process for each.", metavar="N"),
+]
 Attention = Annotated[
     Optional[str], _option(_LOADING, "eager, sdpa, flash_attention_2, ... Default: transformers' choice.")
 ]
@@ -87,6 +91,7 @@ LOADING = group(
     device=Device,
     dtype=Dtype,
     device_map=DeviceMap,
+    tensor_parallel=TensorParallel,
     revision=Revision,
     attn_implementation=Attention,
     mask_token_id=MaskTokenId,

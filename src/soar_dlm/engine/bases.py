@@ -131,7 +131,7 @@ class Bases:
         run = np.setdiff1d(seen, over, assume_unique=True)
         if good == base.columns.size:
             return Run(run, canvas.base, over, base.rows)
-        return Run(run, canvas.base, over, [_first(row, good) for row in base.rows], keep)
+        return Run(run, canvas.base, over, [row.first(good) for row in base.rows], keep)
 
     def _still_good(self, base: Base, canvas: Candidate, first: int) -> int:
         """How many of a base's columns, counted from the left, this canvas can build on."""
@@ -159,8 +159,3 @@ def block_of(canvas: Candidate) -> int:
 def edits(canvas: Candidate) -> int:
     """How often the length of a canvas has changed."""
     return canvas.committed - canvas.written
-
-
-def _first(stored: Stored, count: int) -> Stored:
-    """The first columns of what is stored, without a copy."""
-    return Stored([(keys[:, :count], values[:, :count]) for keys, values in stored.layers], count)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypedDict, Union, cast
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from torch import nn
 from typing_extensions import Unpack
 
@@ -24,8 +19,6 @@ from soar_dlm.errors import (
     MissingExtra,
     SettingsError,
     SoarError,
-    WeightsMismatch,
-    first_line,
     shown,
     told,
 )
@@ -33,16 +26,16 @@ from soar_dlm.models.adapters import CONFIG as ADAPTER_CONFIG
 from soar_dlm.models.adapters import Adapter, find_adapter, merge_adapter
 from soar_dlm.models.checkpoint import Checkpoint
 from soar_dlm.models.defaults import FILE, SECTION, DecodingDefaults, read_defaults
-from soar_dlm.models.embedded import embedded_names
 from soar_dlm.models.facts import read_facts
-from soar_dlm.models.families import FAMILIES, MASKED_LM, Family, family_of
+from soar_dlm.models.families import FAMILIES, MASKED_LM, Family
 from soar_dlm.models.objects import checkpoint_of
+from soar_dlm.models.parallel import LeadingLM, load_split
 from soar_dlm.models.probes import padding_is_harmless
+from soar_dlm.models.reading import Found, quiet, readable_errors
 from soar_dlm.models.running import TransformersLM
 from soar_dlm.models.source import Source
-from soar_dlm.models.stock import checked_config, stock_config
+from soar_dlm.models.team import check_possible
 from soar_dlm.models.text import Text
-from soar_dlm.models.weight_files import check_index, check_size
 
 __all__ = ["AnyModel", "Checkpoint", "LoadOptions", "load_checkpoint", "usable_device"]
 
@@ -50,8 +43,7 @@ AnyModel = Union[str, "os.PathLike[str]", nn.Module]
 """A Hub id, a folder, an embedded name, or a model object."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-QUICK = 2**30
-"""Bytes of local weights that load too quickly for a progress bar."""
+MOST_PROCESSES = 1024
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.json",
@@ -67,6 +59,7 @@ class FileOptions(TypedDict, total=False):
     """How weights are found and placed; they make no sense for a model that is in memory already."""
 
     device_map: Any
+    tensor_parallel: int | None
     quantization_config: Any
     attn_implementation: str | None
     revision: str | None
@@ -98,6 +91,8 @@ def load_checkpoint(
     **options: Unpack[FileOptions],
 ) -> Checkpoint:
     """A checkpoint by name, or a model object as a checkpoint; see :func:`soar_dlm.load` for the options."""
+    if compile and options.get("tensor_parallel") not in (None, 1):
+        raise SettingsError("A model that is split by tensor_parallel cannot be compiled. Leave compile out.")
     checkpoint = _checkpoint(model, device, dtype, tokenizer, family, mask_token_id, trust_remote_code, options)
     if compile is not None and checks.true_or_false("compile", compile):
         checkpoint.model.compile()
@@ -156,14 +151,22 @@ def _from_files(
 ) -> Checkpoint:
     """Read a checkpoint: safetensors only, stock classes only, no remote code. Options go to transformers as given."""
     _check_kinds(options)
+    processes = _processes(device, options)
     placement, target = _placement(device, dtype, options)
     access = _access(options)
-    with _readable_errors(name):
+    with readable_errors(name):
         source = Source.named(name, access)
         adapter = find_adapter(source)
+        if adapter is not None and processes > 1:
+            raise SettingsError(
+                f"{name!r} is an adapter, and tensor_parallel splits whole models only. Merge it with PEFT and load "
+                "the merged model."
+            )
         base = source if adapter is None else _base(adapter, access)
-    with _readable_errors(name), _quiet(base.place):
-        raw, family, model = _model(base, placement)
+    with readable_errors(name), quiet(base.place):
+        found = Found.of(base)
+        raw, family = found.raw, found.family
+        model, team = load_split(found, placement, processes) if processes > 1 else (found.load(placement), None)
         if adapter is not None:
             merge_adapter(adapter, family, model)
         if target is not None and "quantization_config" not in raw:
@@ -181,7 +184,10 @@ def _from_files(
             vocab_size=model.config.vocab_size,
             thresholds=defaults.thresholds,
         )
-        running = TransformersLM(model, facts, predicts_next=family.predicts_next, frozen=True)
+        if team is None:
+            running = TransformersLM(model, facts, predicts_next=family.predicts_next, frozen=True)
+        else:
+            running = LeadingLM(model, facts, team, predicts_next=family.predicts_next)
         if family is MASKED_LM:
             running.takes_padding = padding_is_harmless(name, running)
         text = Text(tokenizer, facts.end_ids) if tokenizer is not None else None
@@ -202,6 +208,18 @@ def _check_kinds(options: FileOptions) -> None:
             "quantization_config must be one of transformers' configs, such as BitsAndBytesConfig(), not "
             f"{shown(quantization)}."
         )
+
+
+def _processes(device: str | torch.device | None, options: FileOptions) -> int:
+    """Over how many processes the model is split; what cannot be combined with that is refused."""
+    processes = options.get("tensor_parallel")
+    if processes is None or checks.whole_number("tensor_parallel", processes, 1, MOST_PROCESSES) == 1:
+        return 1
+    others = [name for name in ("device_map", "quantization_config") if options.get(name) is not None]
+    if others:
+        raise SettingsError(f"tensor_parallel and {others[0]} cannot be combined; leave one of them out.")
+    check_possible(processes, None if device is None else usable_device(device))
+    return processes
 
 
 def _placement(
@@ -234,7 +252,7 @@ def _access(options: FileOptions) -> dict[str, Any]:
 
 def hub_commit(name: str, options: Mapping[str, Any]) -> str | None:
     """The commit that a Hub id stands for now, found without its weights; None for a folder."""
-    with _readable_errors(name):
+    with readable_errors(name):
         return Source.named(name, _access(cast(FileOptions, options))).commit
 
 
@@ -277,49 +295,6 @@ def _dtype(dtype: str | torch.dtype | None, device: torch.device | None) -> str 
     return DTYPES.get(known, known)
 
 
-def _model(source: Source, placement: Mapping[str, Any]) -> tuple[dict[str, Any], Family, Any]:
-    """The content of config.json, the family it belongs to, and the model of the stock class, with its weights."""
-    raw, _ = transformers.PretrainedConfig.get_config_dict(source.place, **source.access)
-    if not isinstance(raw, dict) or not isinstance(raw.get("model_type"), str):
-        raise CheckpointError(f"Could not load {source.name!r}: it has no config.json that names a model_type.")
-    check_index(source)
-    raw = checked_config(source.name, raw)
-    family = family_of(raw)
-    config, model_class = _config_and_class(source.name, family, raw)
-    check_size(source, model_class, config)
-    model, report = model_class.from_pretrained(
-        source.place,
-        config=config,
-        key_mapping=dict(family.weight_names) or None,
-        use_safetensors=True,
-        ignore_mismatched_sizes=True,  # they are refused below, by name
-        trust_remote_code=False,
-        output_loading_info=True,
-        **placement,
-        **source.access,
-    )
-    _check_weights(source.name, family, report)
-    return raw, family, model
-
-
-def _config_and_class(name: str, family: Family, raw: dict[str, Any]) -> tuple[Any, Any]:
-    if family is not MASKED_LM:
-        config = stock_config(family, raw)
-        config.dtype = raw.get("dtype", raw.get("torch_dtype"))
-        return config, getattr(transformers, family.model_class)
-    kind = raw.get("model_type")
-    supported = f"Supported: {'; '.join(family.title for family in FAMILIES)}."
-    if kind not in transformers.CONFIG_MAPPING:
-        raise CheckpointError(
-            f"{name!r} has model type {kind!r}, which would need code from the checkpoint; such code is never run. "
-            f"{supported} If you trust the code, load the model with transformers and give load() the model object."
-        )
-    config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
-    if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING or config.is_encoder_decoder:
-        raise CheckpointError(f"{name!r} is a {kind!r} model, which does not fill masks. {supported}")
-    return config, transformers.AutoModelForMaskedLM
-
-
 def _tokenizer(source: Source, family: Family) -> Any:
     if not any(source.find(file) for file in TOKENIZER_FILES):
         return None
@@ -333,70 +308,3 @@ def _tokenizer(source: Source, family: Family) -> Any:
 def _defaults(source: Source) -> DecodingDefaults | None:
     content = source.read_object(FILE)
     return read_defaults(content, repr(source.name)) if content is not None and SECTION in content else None
-
-
-def _check_weights(name: str, family: Family, report: dict[str, Any]) -> None:
-    unexpected = [
-        key for key in report["unexpected_keys"] if not any(re.search(p, key) for p in family.ignored_weights)
-    ]
-    shapes = [_misshapen(entry) for entry in report["mismatched_keys"]]
-    problems = {"missing": report["missing_keys"], "unexpected": unexpected, "of another shape": shapes}
-    found = "; ".join(f"{len(keys)} {what} ({_some(keys)})" for what, keys in problems.items() if keys)
-    if found:
-        raise WeightsMismatch(
-            f"The weights of {name!r} do not fit its config.json: {found}. Download the checkpoint again, or check "
-            "that its files are complete and belong together."
-        )
-
-
-def _misshapen(entry: Any) -> str:
-    if not isinstance(entry, tuple) or len(entry) != 3:
-        return str(entry)
-    name, there, wanted = entry
-    return f"{name}: {tuple(there)}, not {tuple(wanted)}"
-
-
-def _some(keys: Any, most: int = 3) -> str:
-    ordered = sorted(keys)
-    return ", ".join(ordered[:most]) + (", ..." if len(ordered) > most else "")
-
-
-@contextmanager
-def _quiet(place: str) -> Iterator[None]:
-    """Progress bars only where someone has to wait and can see them; no warnings about what is checked here anyway."""
-    logging = transformers.utils.logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    size = sum(file.stat().st_size for file in Path(place).glob("*.safetensors"))
-    if not sys.stderr.isatty() or 0 < size < QUICK:
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-@contextmanager
-def _readable_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except SoarError:
-        raise
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise CheckpointError(
-            f"{name!r} does not fit into memory; try dtype bfloat16, device_map='auto' or a quantization_config."
-        ) from error
-    except ImportError as error:
-        raise CheckpointError(f"Loading {name!r} needs a package that is missing: {first_line(error)}.") from error
-    except (OSError, ValueError, SafetensorError) as error:
-        raise CheckpointError(
-            f"Could not load {name!r}: {first_line(error)}. Give a local folder, a Hub id whose weights are "
-            f"safetensors, or an embedded model ({', '.join(embedded_names())})."
-        ) from error
-    except Exception as error:  # files may hold anything, and transformers expects its own
-        raise CheckpointError(
-            f"Could not load {name!r}: {type(error).__name__}: {told(error)}. Check that its files are complete, "
-            "undamaged and belong together."
-        ) from error

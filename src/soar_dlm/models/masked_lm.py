@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,6 +79,12 @@ class Stored:
     layers: Sequence[tuple[Tensor, Tensor]]
     size: int
     """C, the number of columns."""
+    origin: Any = None
+    """Whatever the model that stored them knows them by; it lives as long as they do."""
+
+    def first(self, count: int) -> Stored:
+        """The first columns, without a copy."""
+        return replace(self, layers=[(keys[:, :count], values[:, :count]) for keys, values in self.layers], size=count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,9 @@ class LoadedLM(ABC):
     def head(self, hidden: Tensor, out: Tensor) -> None:
         out.copy_(self.logits(hidden))
 
+    def close(self) -> None:  # noqa: B027
+        """End what runs besides this process: nothing, unless the model is split over several."""
+
     def compile(self) -> None:
         """Run through torch.compile from now on."""
         raise SettingsError("This model runs by a forward of its own; compile that one before you load it.")
