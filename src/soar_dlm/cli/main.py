@@ -31,6 +31,7 @@ from soar_dlm.cli.strategies import strategies
 from soar_dlm.cli.sweep import sweep
 from soar_dlm.cli.table import table
 from soar_dlm.cli.tasks import tasks
+from soar_dlm.cli.torchrun import nothing_to_do
 from soar_dlm.cli.trace import trace
 from soar_dlm.cli.train import train
 from soar_dlm.cli.tune import tune
@@ -101,10 +102,10 @@ def main() -> None:
     _speak_utf8()
     _end_tidily()
     if os.environ.get("SOAR_TRACEBACK"):
-        app()
+        _run()
         return
     try:
-        app()
+        _run()
     except SystemExit as leaving:
         reason = _reason(leaving)
         if isinstance(reason, KeyboardInterrupt):
@@ -128,6 +129,11 @@ def main() -> None:
             f"Something went wrong that should not ({type(error).__name__}: {error}). Set SOAR_TRACEBACK=1 to see "
             "where, and please report it."
         )
+
+
+def _run() -> None:
+    if not nothing_to_do(sys.argv[1:]):
+        app()
 
 
 def _speak_utf8() -> None:
