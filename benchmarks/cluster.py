@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -128,14 +128,9 @@ def speed(prompts: int, rounds: int) -> str:
     )
 
 
-class _Idle:
+def _idle() -> Callable[[str], str]:
     """A worker that does nothing."""
-
-    def __init__(self, _: object) -> None:
-        pass
-
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[int]]:
-        return {"number": [int(batch["number"][0])]}
+    return lambda item: item
 
 
 def costs() -> str:
@@ -160,10 +155,10 @@ def costs() -> str:
         shards.done()
         found["list_seconds_per_file"] = (time.perf_counter() - started) / 200
     with nodes(2) as cluster, connected(cluster.address):
-        rows = [{"number": number} for number in range(SCHEDULED)]
+        tasks = [[str(number)] for number in range(SCHEDULED)]
         times = []
         started = time.perf_counter()
-        for _ in mapped(rows, _Idle, None, Pool(2, 2, 1.0, 0.0), SCHEDULED, 4, ordered=False):
+        for _ in mapped(tasks, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False):
             times.append(time.perf_counter())
         found["start_seconds"] = times[0] - started
         found["schedule_seconds_per_task"] = (times[-1] - times[0]) / (SCHEDULED - 1)
@@ -191,12 +186,14 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         source = prompts_file(folder / "prompts.jsonl", prompts)
         start = [str(source), "-m", MODEL, "-s", STRATEGY, "-n", str(LENGTH), "--chunk", "20", "--merge"]
         command = [sys.executable, "-m", "soar_dlm", "batch", *start]
+        started = time.perf_counter()
         subprocess.run([*command, "-o", str(folder / "one")], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        print(f"one process: {time.perf_counter() - started:.0f} s", flush=True)
         chunks = -(-prompts // 20)
         events = ["worker"] * kills + ["driver"] * 3 + ["node"]
         chance.shuffle(events)
         moments = sorted(chance.sample(range(1, chunks - 2), len(events)))
-        told: list[str] = []
+        told, old = list[str](), set[int]()
         with nodes(2) as cluster:
             spare = cluster.add_node(num_cpus=1)
             on_ray = [*command, "-o", str(folder / "many"), "--ray", cluster.address, "--workers", "1-3"]
@@ -207,10 +204,11 @@ def faults(prompts: int, kills: int, seed: int) -> str:
                 told.append(f"{event} after {len(shards.done())} chunks")
                 print(told[-1], flush=True)
                 if event == "worker":
-                    _kill_worker(chance, driver)
+                    _kill_worker(chance, driver, old)
                 elif event == "driver":
                     driver.send_signal(signal.SIGKILL)
                     driver.wait()
+                    old = _workers()
                     driver = subprocess.Popen(on_ray)
                 else:
                     cluster.remove_node(spare, allow_graceful=False)
@@ -246,20 +244,26 @@ def _wait(driver: subprocess.Popen[bytes], ready: Any) -> None:
         time.sleep(0.05)
 
 
-def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes]) -> None:
-    """Kill one of the actors that decode, as soon as there is one."""
+def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes], old: Collection[int]) -> None:
+    """Kill one of the actors that decode, as soon as there is one that is not left from an earlier driver."""
     found: list[int] = []
 
     def ready() -> bool:
-        found[:] = [pid for pid in _processes() if _name(pid).startswith("ray::MapWorker")]
+        found[:] = sorted(_workers() - set(old))
         return bool(found)
 
     _wait(driver, ready)
     os.kill(chance.choice(found), signal.SIGKILL)
 
 
-def _processes() -> Sequence[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+def _workers() -> set[int]:
+    """The actors of the cluster that this process has started, and of no other."""
+    parents: dict[int, int] = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):
+            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+    own = [pid for pid, raylet in parents.items() if parents.get(raylet) == os.getpid()]
+    return {pid for pid in own if _name(pid).startswith("ray::MapWorker")}
 
 
 def _name(pid: int) -> str:

@@ -158,14 +158,14 @@ def test_what_a_worker_raises_is_told_as_it_is(address: str, tmp_path: Path) -> 
 def test_more_workers_than_the_cluster_holds_are_refused(address: str) -> None:
     with connected(address):
         assert pool_of(None, None, None) == Pool(2, 2, 1.0, 0.0)
-        with pytest.raises(SettingsError, match="3 workers with 1 CPU each need 3 CPU; the cluster has 2"):
+        with pytest.raises(SettingsError, match="room for 2 workers with 1 CPU each, not for 3"):
             pool_of((3, 3), None, None)
         with pytest.raises(SettingsError, match="GPU"):
             pool_of((1, 1), None, 1.0)
 
 
 def test_a_cluster_that_is_not_there_is_a_sentence() -> None:
-    with pytest.raises(SettingsError, match="ray start"), connected("127.0.0.1:1"):
+    with pytest.raises(SettingsError, match=r"refused.*ray start"), connected("127.0.0.1:1"):
         pass
 
 

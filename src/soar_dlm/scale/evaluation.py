@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from soar_dlm.evals.manifest import Turn, turns
 from soar_dlm.evals.record import Record
 from soar_dlm.evals.traces import Decoded
 from soar_dlm.scale.cluster import import_ray, told_plainly
-from soar_dlm.scale.pool import Made, Pool, mapped
+from soar_dlm.scale.pool import Pool, mapped
 
 Make = Callable[[], Contest]
 """Loads model and problems; it is called where they are to be."""
@@ -56,28 +56,19 @@ def _settings(make: Make, pool: Pool) -> dict[str, Any]:
 def _rounds(make: Make, pool: Pool, left: Sequence[Turn]) -> Iterator[list[tuple[Record, Decoded | None]]]:
     """What comes of the turns that are left, round by round, in their order."""
     rounds = [list(own) for _, own in groupby(left, key=lambda turn: turn.start)]
-    rows = [{"round": json.dumps([asdict(turn) for turn in own])} for own in rounds]
-    if rows:
-        for row in mapped(rows, _Actor, make, pool, len(rows), 1, ordered=True):
-            yield pickle.loads(row["decoded"])
+    tasks = [[json.dumps([asdict(turn) for turn in own])] for own in rounds]
+    return mapped(tasks, partial(_Rounds, make), pool, 1, ordered=True) if tasks else iter(())
 
 
-class _Actor:
-    """A worker as Ray Data wants it: called with a round."""
+class _Rounds:
+    """A contest that decodes the turns of a round."""
 
     def __init__(self, make: Make) -> None:
-        self._made = Made(lambda: _warm(make()))
+        self._contest = make()
+        self._contest.warm_up(self._contest.methods)
 
-    def __call__(self, batch: Mapping[str, Any]) -> Iterator[dict[str, list[bytes]]]:
-        contest = self._made()
-        for text in batch["round"]:
-            found = [one for turn in json.loads(text) for one in _decoded(contest, Turn(**turn))]
-            yield {"decoded": [pickle.dumps(found)]}
-
-
-def _warm(contest: Contest) -> Contest:
-    contest.warm_up(contest.methods)
-    return contest
+    def __call__(self, text: str) -> list[tuple[Record, Decoded | None]]:
+        return [one for turn in json.loads(text) for one in _decoded(self._contest, Turn(**turn))]
 
 
 def _decoded(contest: Contest, turn: Turn) -> Iterator[tuple[Record, Decoded | None]]:
