@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soar_dlm.errors import InputFileError, PromptError, SoarError
+from soar_dlm.errors import InputFileError, PromptError, SettingsError, SoarError
 from soar_dlm.prompt_lines import Line, read_lines
 from soar_dlm.scale.inputs import files_of, lines_of, planned
 from soar_dlm.scale.shards import Shards
@@ -173,6 +173,7 @@ def test_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path) -> None:
     assert "add --ray" in refused(*start, "--workers", "2")
     assert "no prompts" in refused("-m", "random-llada", "-o", str(out))
     assert "2-16" in refused(*start, "--ray", "--workers", "3-2")
+    assert "on a machine of the cluster" in refused(*start, "--ray", "ray://head:10001")
     assert "no folder" in refused(*start)
     assert "folder of the results" in refused(str(source), *MODEL, "-o", str(tmp_path))
     assert "no batch" in refused("--merge", "-o", str(tmp_path))
@@ -184,6 +185,11 @@ def test_what_is_wrong_for_every_prompt_is_told_once_and_writes_nothing(tmp_path
     assert "n must be" in refused(str(source), *MODEL, "-o", str(out), "--n", "0")
     assert not (out / "results").exists()
     batch(str(source), *MODEL, "-o", str(out), "--n", "2")
+
+
+def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="does not see"):
+        Shards(tmp_path / "elsewhere").check_seen()
 
 
 def test_a_killed_run_loses_the_chunks_in_work_and_no_more(tmp_path: Path) -> None:

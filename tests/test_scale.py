@@ -14,17 +14,19 @@ import typer
 from typer.testing import CliRunner
 
 from soar_dlm.cli.ray import RayCommand
-from soar_dlm.errors import CheckpointError, SettingsError, SoarError
+from soar_dlm.errors import CheckpointError, SettingsError, SoarError, UnexpectedError
 from soar_dlm.scale.cluster import connected, own_error
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import planned
 from soar_dlm.scale.on_ray import run_on_ray
-from soar_dlm.scale.pool import Pool, pool_of
+from soar_dlm.scale.pool import Pool, mapped, pool_of
 from soar_dlm.scale.shards import Shards
 from soar_dlm.scale.worker import Done, Task
 from tests.command import invoke
+from tests.ray_work import broken, dying, failing_later, never_starting
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'soar-dlm[scale]'")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 
 PROMPTS = [{"prompt": f"text {number}", "id": number} for number in range(24)]
 MODEL = ["-m", "random-llada", "-n", "8", "-s", "pbs", "--beam", "2"]
@@ -139,20 +141,30 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(address: str, tmp_pat
     assert records(found) == records(expected)
 
 
-class Broken:
-    def __call__(self) -> Any:
-        raise CheckpointError("There is no such model here.")
+ONE = Pool(1, 1, 1.0, 0.0)
 
 
-def test_what_a_worker_raises_is_told_as_it_is(address: str, tmp_path: Path) -> None:
-    plan = planned([written(tmp_path / "prompts.jsonl")], 4)
-    (tmp_path / "job.json").write_text("{}")
-    pool = Pool(1, 1, 1.0, 0.0)
+def test_what_a_worker_raises_ends_the_run_and_is_told_as_it_is(address: str) -> None:
+    """Ray passes on the text alone of what a constructor raises, and lost what an async call raised: the run hung."""
     with connected(address):
-        with pytest.raises(CheckpointError, match=r"^There is no such model here\.$"):
-            run_on_ray(Task(Broken(), Shards(tmp_path)), plan.chunks, 2, pool, lambda _: None)
-        with pytest.raises(SettingsError, match="does not see"):
-            run_on_ray(Task(Ready(), Shards(tmp_path / "elsewhere")), plan.chunks, 2, pool, lambda _: None)
+        with pytest.raises(CheckpointError, match=r"^There is no such model here\.$") as caught:
+            list(mapped([["1"], ["2"]], broken, ONE, 2, ordered=False))
+        assert "ray_work.py" in str(caught.value.__cause__)  # where it was raised
+        results = mapped(
+            [["1", "2", "3", "4"], *([str(number)] for number in range(10, 20))], failing_later, ONE, 2, True
+        )
+        assert [next(results), next(results)] == ["1", "2"]
+        with pytest.raises(UnexpectedError, match="ZeroDivisionError: by nothing") as unexpected:
+            next(results)
+        assert "in work" in str(unexpected.value.__cause__)
+
+
+def test_workers_that_die_again_and_again_end_the_run(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soar_dlm.scale.pool.DEATHS", 1)
+    with connected(address):
+        for make, tasks in ((dying, [["bad"], ["1"]]), (never_starting, [["1"]])):
+            with pytest.raises(SoarError, match="died too often"):
+                list(mapped(tasks, make, ONE, 1, ordered=False))
 
 
 def test_more_workers_than_the_cluster_holds_are_refused(address: str) -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from soar_dlm.errors import MissingExtra, SettingsError, SoarError, first_line
 
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray warns unless this is decided
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # warnings and errors of processes; the files have what workers say
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what other processes write into the terminal, such as why a worker died
+}
+"""What Ray is told, unless the user has told it otherwise, so that the terminal has only what we say."""
 SECONDS = 10.0
 """How long a cluster may take to answer at all."""
 
@@ -29,20 +37,34 @@ def connected(address: str | None) -> Iterator[None]:
 
     Without an address, one is started on this machine, which ends with the block.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray warns of, unless it is decided
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what else it writes into the terminal
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     ray = import_ray()
     _check_reachable(address)
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
-        ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
+        with _no_stderr():
+            ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except Exception as error:  # each way of not reaching a cluster has its own kind
         raise _unusable(address, error) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Drop what is written to standard error, below Python too: Ray says there how much it will say."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _check_reachable(address: str | None) -> None:
