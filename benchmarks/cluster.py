@@ -133,6 +133,14 @@ def _idle() -> Callable[[str], str]:
     return lambda item: item
 
 
+def _scheduled(count: int) -> float:
+    """Seconds for so many tasks that do nothing, on two workers."""
+    tasks = [[str(number)] for number in range(count)]
+    started = time.perf_counter()
+    assert len(list(mapped(tasks, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False))) == count
+    return time.perf_counter() - started
+
+
 def costs() -> str:
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -155,18 +163,15 @@ def costs() -> str:
         shards.done()
         found["list_seconds_per_file"] = (time.perf_counter() - started) / 200
     with nodes(2) as cluster, connected(cluster.address):
-        tasks = [[str(number)] for number in range(SCHEDULED)]
-        times = []
-        started = time.perf_counter()
-        for _ in mapped(tasks, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False):
-            times.append(time.perf_counter())
-        found["start_seconds"] = times[0] - started
-        found["schedule_seconds_per_task"] = (times[-1] - times[0]) / (SCHEDULED - 1)
+        few, many = 4, SCHEDULED
+        _scheduled(few)  # the first actors of a cluster wait for its machinery
+        found["start_seconds"] = _scheduled(few)
+        found["schedule_seconds_per_task"] = (_scheduled(many) - found["start_seconds"]) / (many - few)
     KEPT.write_text(json_text({"costs": found, "conditions": conditions()}))
     rows_of = [
         ("Planning: reading a prompt of 400 characters and its hash", found["plan_seconds_per_prompt"] * 1e6, "µs"),
         ("Scheduling a task, at the driver", found["schedule_seconds_per_task"] * 1e3, "ms"),
-        ("Starting the first worker, without a model", found["start_seconds"], "s"),
+        ("Starting workers that have no model, and ending them", found["start_seconds"], "s"),
         ("Writing a chunk of 256 records", found["write_seconds_per_chunk"] * 1e3, "ms"),
         ("Looking for a file of results, when a run resumes", found["list_seconds_per_file"] * 1e6, "µs"),
         ("Merging a record", found["merge_seconds_per_prompt"] * 1e6, "µs"),

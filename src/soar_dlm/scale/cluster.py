@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,7 +45,7 @@ def connected(address: str | None) -> Iterator[None]:
     _check_reachable(address)
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
-        with _no_stderr():
+        with _no_stderr(), _same_signals():
             ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except Exception as error:  # each way of not reaching a cluster has its own kind
         raise _unusable(address, error) from error
@@ -65,6 +67,16 @@ def _no_stderr() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Keep what this process does when it is told to end; Ray would write a report and leave with another code."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _check_reachable(address: str | None) -> None:
