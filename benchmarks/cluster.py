@@ -133,12 +133,17 @@ def _idle() -> Callable[[str], str]:
     return lambda item: item
 
 
-def _scheduled(count: int) -> float:
-    """Seconds for so many tasks that do nothing, on two workers."""
-    tasks = [[str(number)] for number in range(count)]
-    started = time.perf_counter()
-    assert len(list(mapped(tasks, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False))) == count
-    return time.perf_counter() - started
+def _scheduled(tasks: int, items: int = 1) -> tuple[float, float]:
+    """Seconds for so many tasks of items that cost nothing, on two workers, and how long this process computed."""
+    own = [[f"{number}-{item}" for item in range(items)] for number in range(tasks)]
+    started, computed = time.perf_counter(), time.process_time()
+    assert len(list(mapped(own, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False))) == tasks * items
+    return time.perf_counter() - started, time.process_time() - computed
+
+
+def _resident() -> int:
+    """The memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def costs() -> str:
@@ -163,14 +168,26 @@ def costs() -> str:
         shards.done()
         found["list_seconds_per_file"] = (time.perf_counter() - started) / 200
     with nodes(2) as cluster, connected(cluster.address):
-        few, many = 4, SCHEDULED
+        few, items = 4, 32
         _scheduled(few)  # the first actors of a cluster wait for its machinery
-        found["start_seconds"] = _scheduled(few)
-        found["schedule_seconds_per_task"] = (_scheduled(many) - found["start_seconds"]) / (many - few)
+        found["start_seconds"], least = _scheduled(few)
+        before = _resident()
+        seconds, computed = _scheduled(SCHEDULED)
+        found["seconds_per_task"] = (seconds - found["start_seconds"]) / (SCHEDULED - few)
+        found["driver_seconds_per_task"] = (computed - least) / (SCHEDULED - few)
+        found["driver_bytes_per_task"] = max(0, _resident() - before) / SCHEDULED
+        computed = _scheduled(SCHEDULED // items, items)[1] - least
+        results = SCHEDULED - SCHEDULED // items
+        found["driver_seconds_per_result"] = (
+            computed - found["driver_seconds_per_task"] * (SCHEDULED // items)
+        ) / results
     KEPT.write_text(json_text({"costs": found, "conditions": conditions()}))
     rows_of = [
         ("Planning: reading a prompt of 400 characters and its hash", found["plan_seconds_per_prompt"] * 1e6, "µs"),
-        ("Scheduling a task, at the driver", found["schedule_seconds_per_task"] * 1e3, "ms"),
+        ("A task that does nothing, from end to end", found["seconds_per_task"] * 1e3, "ms"),
+        ("Handing out a task, computing of the driver", found["driver_seconds_per_task"] * 1e3, "ms"),
+        ("Noting that a chunk is done, computing of the driver", found["driver_seconds_per_result"] * 1e3, "ms"),
+        ("Memory of the driver for a task", found["driver_bytes_per_task"] / 1e3, "kB"),
         ("Starting workers that have no model, and ending them", found["start_seconds"], "s"),
         ("Writing a chunk of 256 records", found["write_seconds_per_chunk"] * 1e3, "ms"),
         ("Looking for a file of results, when a run resumes", found["list_seconds_per_file"] * 1e6, "µs"),
@@ -178,7 +195,8 @@ def costs() -> str:
     ]
     return (
         table(["", "cost"], [(name, f"{value:.3g} {unit}") for name, value, unit in rows_of])
-        + f"\n\nScheduling is that of {SCHEDULED:,} tasks which do nothing, on two workers; files are on a local disk."
+        + f"\n\nTasks: {SCHEDULED:,} that do nothing, on two workers, each with one chunk or with {items}; files are "
+        + "on a local disk."
         + f"\n\n{conditions()}"
     )
 

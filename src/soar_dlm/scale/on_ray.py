@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from threading import Thread
 
 from soar_dlm.scale.inputs import Chunk, Part
 from soar_dlm.scale.pool import Pool, mapped
 from soar_dlm.scale.worker import Done, Task, Worker
 
-TURNS = 8
-"""How many tasks each worker gets at least, where there are chunks enough: so none waits long for the last."""
+TURNS = 32
+"""How many tasks of a size there are at least for each worker."""
 LONGEST_TASK = 32
 """Chunks in a task. Ray repeats a task that its worker did not survive, but chunks that are written stay."""
 
@@ -32,9 +33,8 @@ class _Engine:
 
 def run_on_ray(task: Task, chunks: Sequence[Chunk], together: int, pool: Pool, on_done: Callable[[Done], None]) -> None:
     """Decode all chunks on the workers of a pool, each with ``together`` of them at a time."""
-    size = chunks_in_task(len(chunks), pool.most)
-    texts = [json.dumps(asdict(chunk)) for chunk in chunks]
-    tasks = [texts[start : start + size] for start in range(0, len(texts), size)]
+    texts = (json.dumps(asdict(chunk)) for chunk in chunks)
+    tasks = [list(islice(texts, size)) for size in task_sizes(len(chunks), pool.most)]
     told: set[int] = set()
     for done in mapped(tasks, partial(_Engine, task), pool, together, ordered=False):
         if done.number not in told:  # a task that is repeated may tell of its chunks again
@@ -42,9 +42,16 @@ def run_on_ray(task: Task, chunks: Sequence[Chunk], together: int, pool: Pool, o
             on_done(done)
 
 
-def chunks_in_task(chunks: int, workers: int) -> int:
-    """How many chunks make a task: each costs the driver the same, however long it takes."""
-    return min(LONGEST_TASK, max(1, chunks // (workers * TURNS)))
+def task_sizes(chunks: int, workers: int) -> Iterator[int]:
+    """How many chunks each task has.
+
+    A task costs the driver the same however long it is, so the first ones are long. The last ones are short, so that
+    no worker is left with much to do when the others have nothing.
+    """
+    while chunks:
+        size = min(LONGEST_TASK, max(1, chunks // (workers * TURNS)))
+        yield size
+        chunks -= size
 
 
 def _chunk(text: str) -> Chunk:
