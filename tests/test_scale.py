@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from soar_dlm.cli.ray import RayCommand
 from soar_dlm.errors import CheckpointError, SettingsError, SoarError, UnexpectedError
 from soar_dlm.scale.cluster import connected, own_error
+from soar_dlm.scale.evaluation import _check_alike
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import planned
 from soar_dlm.scale.on_ray import run_on_ray
@@ -69,12 +71,34 @@ def test_a_batch_on_a_cluster_has_the_records_of_one_process(address: str, tmp_p
         assert len(here) == 8
 
 
-def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(address: str, tmp_path: Path) -> None:
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As many as a worker with one CPU has: a run is not resumed with another number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(
+    address: str, tmp_path: Path, one_thread: None
+) -> None:
     start = ["eval", "-m", "mini-llada", "-t", "mini-gsm", "-n", "16", "-s", "greedy,soar", "--limit", "12"]
     start += ["--chunk", "4", "--traces"]
-    assert invoke(*start, "-o", str(tmp_path / "here")).exit_code == 0
-    found = invoke(*start, "-o", str(tmp_path / "there"), "--ray", address, "--workers", "2")
-    assert found.exit_code == 0, found.output
+    on_ray = ["--ray", address, "--workers"]
+
+    def run(name: str, *more: str) -> None:
+        found = invoke(*start, "-o", str(tmp_path / name), *more)
+        assert found.exit_code == 0, found.output
+
+    def begun(name: str, by: str) -> str:
+        """A folder whose run ended in the second of three rounds."""
+        shutil.copytree(tmp_path / by, tmp_path / name)
+        path = tmp_path / name / "mini-gsm" / "results.jsonl"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:13]) + '{"torn')
+        return name
 
     def lines(name: str) -> list[dict[str, Any]]:
         path = tmp_path / name / "mini-gsm" / "results.jsonl"
@@ -82,12 +106,22 @@ def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(address: str, t
         return [{**one, "seconds": 0, "mean_confidence": pytest.approx(one["mean_confidence"])} for one in own]
 
     def settings(name: str) -> Any:
-        own = json.loads((tmp_path / name / "mini-gsm" / "manifest.json").read_text())["settings"]
-        return {**own, "threads": 0}
+        return json.loads((tmp_path / name / "mini-gsm" / "manifest.json").read_text())["settings"]
 
-    assert lines("there") == lines("here")
-    assert settings("there") == settings("here")
+    run("here")
+    run("there", *on_ray, "2")
+    run(begun("here, then there", "here"), *on_ray, "1")
+    run(begun("there, then here", "there"))
+    for name in ("there", "here, then there", "there, then here"):
+        assert lines(name) == lines("here")
+        assert settings(name) == settings("here")
     assert invoke("table", str(tmp_path / "there")).exit_code == 0
+
+
+def test_workers_that_are_not_alike_are_refused_by_what_differs() -> None:
+    _check_alike({"device": "cpu"}, {"device": "cpu"})
+    with pytest.raises(SettingsError, match="device was 'cpu', is now 'cuda'"):
+        _check_alike({"device": "cpu"}, {"device": "cuda"})
 
 
 class Ready:

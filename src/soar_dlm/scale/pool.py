@@ -7,7 +7,7 @@ import logging
 import pickle
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -50,7 +50,7 @@ def pool_of(workers: tuple[int, int] | None, cpus: float | None, gpus: float | N
 
 def mapped(
     tasks: Sequence[Sequence[str]], make: Callable[[], Callable[[str], T]], pool: Pool, calls: int, ordered: bool
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """What workers say of the items of all tasks, each as soon as it is known.
 
     1. A worker is an actor of a Ray Data pipeline. It calls ``make`` once and what that returns for each item of its
