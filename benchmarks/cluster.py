@@ -4,8 +4,8 @@
     python -m benchmarks.cluster costs      planning, scheduling, writing, merging: what the simulation reckons with
     python -m benchmarks.cluster faults     2,000 prompts, while workers, drivers and a node are killed; 20 minutes
 
-Each part writes its section of ``docs/results/cluster.md``, and ``costs`` also ``docs/results/cluster.json``. Run it on
-a quiet machine: two workers and Ray itself share its cores.
+Each part writes its section of ``docs/results/cluster.md``; ``speed`` and ``costs`` also theirs of ``docs/scale.md``,
+and ``costs`` writes ``docs/results/cluster.json``. Run them on a quiet machine: the workers and Ray share its cores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.pages import RESULTS, conditions, table, write
+from benchmarks.pages import RESULTS, SCALE, conditions, fill, table, write
 from soar_dlm.scale.cluster import connected
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import Plan, planned
@@ -309,8 +309,12 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.part == "speed":
-        write(PAGE, TITLE, "Speed", speed(given.prompts or 400, given.rounds))
+        told = speed(given.prompts or 400, given.rounds)
+        write(PAGE, TITLE, "Speed", told)
+        fill(SCALE, "speed", told)
     elif given.part == "costs":
-        write(PAGE, TITLE, "Unit costs", costs())
+        told = costs()
+        write(PAGE, TITLE, "Unit costs", told)
+        fill(SCALE, "costs", told)
     else:
         write(PAGE, TITLE, "Faults", faults(given.prompts or 2000, given.kills, given.seed))

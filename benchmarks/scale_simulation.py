@@ -1,7 +1,9 @@
 """A batch on 1 to 1,000 workers, simulated: what breaks first, and what a billion prompts cost.
 
-    python -m benchmarks.scale_simulation                          writes docs/results/scale.md; half a minute
+    python -m benchmarks.scale_simulation                          takes seconds
     python -m benchmarks.scale_simulation --seconds 0.5 --chunk 1024
+
+Writes ``docs/results/scale.md`` and the tables of ``docs/scale.md``.
 
 What the driver, the disk and planning cost is measured by ``python -m benchmarks.cluster costs`` on this machine. What
 a worker takes for a prompt is up to you, and how workers differ and how often they die are the constants below.
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from benchmarks.cluster import KEPT
-from benchmarks.pages import RESULTS, conditions, table, write
+from benchmarks.pages import RESULTS, SCALE, conditions, fill, table, write
 from soar_dlm.scale.on_ray import LONGEST_TASK, task_sizes
 
 PAGE, TITLE = RESULTS / "scale.md", "Batches on many workers, simulated"
@@ -142,25 +144,34 @@ def limits(job: Job, costs: Mapping[str, float]) -> str:
     tail = simulate(Job(job.prompts * WORKERS[-1], job.chunk, job.seconds), WORKERS[-1], costs).tail
     disk = job.chunk_seconds / costs["write_seconds_per_chunk"]
     rows = [
-        ["driver", f"busy all the time with {driver:,.0f} workers", "larger chunks, or several jobs"],
+        ["driver", f"busy all the time with {rounded(driver)} workers", "larger chunks, or several jobs"],
         [
             "object store, and the driver's memory",
-            f"{MEMORY / 1e9:.0f} GB of tasks with {tasks * LONGEST_TASK * job.chunk:,.0f} prompts",
+            f"{MEMORY / 1e9:.0f} GB of tasks with {rounded(tasks * LONGEST_TASK * job.chunk)} prompts",
             "larger chunks: a task is a file name and a place, and texts never pass through the driver",
         ],
         [
             "stragglers",
-            f"with {WORKERS[-1]:,} workers, {tail / 60:.1f} minutes pass between the first and the last end",
+            f"the first of {WORKERS[-1]:,} workers waits {tail / 60:.1f} minutes for the last",
             "smaller chunks",
         ],
         [
             "files",
-            f"a run that resumes takes an hour to open those of {3600 / FILE_SECONDS * job.chunk:,.0f} prompts",
+            f"a run that resumes takes an hour to open those of {rounded(3600 / FILE_SECONDS * job.chunk)} prompts",
             "larger chunks",
         ],
-        ["a shared disk as fast as this one", f"busy all the time with {disk:,.0f} workers", "a parallel file system"],
+        [
+            "a shared disk as fast as this one",
+            f"busy all the time with {rounded(disk)} workers",
+            "a parallel file system",
+        ],
     ]
     return table(["what", "where it gives way", "what helps"], rows)
+
+
+def rounded(value: float) -> str:
+    """With two digits that count."""
+    return f"{float(f'{value:.2g}'):,.0f}"
 
 
 def billion(seconds: Sequence[float], costs: Mapping[str, float]) -> str:
@@ -209,7 +220,12 @@ if __name__ == "__main__":
         "*Tail*: from when the first worker has nothing "
         "left to do until the end."
     )
-    write(PAGE, TITLE, "From 1 to 1,000 workers", f"{about}\n\n{from_one_to_many(one, known)}")
-    write(PAGE, TITLE, "What breaks first", limits(one, known))
-    write(PAGE, TITLE, "A billion prompts", f"{billion((0.02, 0.2, 2.0), known)}\n\n{conditions()}")
+    found = {
+        "workers": ("From 1 to 1,000 workers", f"{about}\n\n{from_one_to_many(one, known)}"),
+        "limits": ("What breaks first", limits(one, known)),
+        "billion": ("A billion prompts", f"{billion((0.02, 0.2, 2.0), known)}\n\n{conditions()}"),
+    }
+    for name, (section, text) in found.items():
+        write(PAGE, TITLE, section, text)
+        fill(SCALE, name, text)
     print(PAGE.read_text())
