@@ -96,8 +96,8 @@ def rate(plan: Plan, folder: Path, pool: Pool | None) -> float:
         run_here(task, plan.chunks, together, note, lambda: None)
     else:
         run_on_ray(task, plan.chunks, together, pool, note)
-    skipped = 2 * (1 if pool is None else pool.most)  # every worker has begun
-    ended = len(done) - skipped  # and none waits for work yet
+    skipped = together * (1 if pool is None else pool.most)  # every worker has begun
+    ended = len(done) - skipped  # and none has fewer chunks in work than it may
     return sum(count for _, count in done[skipped:ended]) / (done[ended - 1][0] - done[skipped - 1][0])
 
 
@@ -105,11 +105,14 @@ def speed(prompts: int, rounds: int) -> str:
     rates: dict[str, list[float]] = {"one process": [], "Ray, one worker": [], "Ray, two workers": []}
     pools = (None, Pool(1, 1, 1.0, 0.0), Pool(2, 2, 1.0, 0.0))
     with tempfile.TemporaryDirectory() as place, nodes(2) as cluster, connected(cluster.address):
-        plan = planned([prompts_file(Path(place) / "prompts.jsonl", prompts)], 8)
+        source = prompts_file(Path(place) / "prompts.jsonl", 2 * prompts)
+        half = Path(place) / "half.jsonl"
+        half.write_text("".join(source.read_text().splitlines(keepends=True)[:prompts]))
+        one_each, both = planned([half], 8), planned([source], 8)  # as many prompts for each worker
         for turn in range(rounds):
             order = list(zip(rates, pools, strict=True))
             for name, pool in order[turn % 3 :] + order[: turn % 3]:
-                rates[name].append(rate(plan, Path(place) / f"{turn}-{name}", pool))
+                rates[name].append(rate(both if pool == pools[2] else one_each, Path(place) / f"{turn}-{name}", pool))
                 print(f"{name}: {rates[name][-1]:.2f} prompts per second", flush=True)
     one = rates["one process"]
     workers = {"one process": 1, "Ray, one worker": 1, "Ray, two workers": 2}
@@ -120,7 +123,7 @@ def speed(prompts: int, rounds: int) -> str:
         rows.append([name, f"{median(own):.2f}", spread])
     over = [1000 / ray - 1000 / alone for ray, alone in zip(rates["Ray, one worker"], one, strict=True)]
     return (
-        f"{prompts} prompts of mini-gsm, {MODEL}, SOAR, canvas {LENGTH}, chunks of 8, one thread per worker, "
+        f"{prompts} prompts of mini-gsm for each worker, {MODEL}, SOAR, canvas {LENGTH}, chunks of 8, one thread each, "
         f"{rounds} rounds in turns; the machine has {os.cpu_count()} cores for two workers, the driver and Ray.\n\n"
         + table(["", "prompts/s", "per worker, of one process"], rows)
         + f"\n\nRay adds {median(over):.1f} ms to a prompt of {1000 / median(one):.0f} ms (rounds: "
