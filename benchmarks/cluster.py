@@ -4,8 +4,8 @@
     python -m benchmarks.cluster costs      planning, scheduling, writing, merging: what the simulation reckons with
     python -m benchmarks.cluster faults     2,000 prompts, while workers, drivers and a node are killed; 20 minutes
 
-Each part writes its section of ``docs/results/cluster.md``, and ``costs`` also ``docs/results/cluster.json``. Run it on
-a quiet machine: two workers and Ray itself share its cores.
+Each part writes its section of ``docs/results/cluster.md``; ``speed`` and ``costs`` also theirs of ``docs/scale.md``,
+and ``costs`` writes ``docs/results/cluster.json``. Run them on a quiet machine: the workers and Ray share its cores.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.pages import RESULTS, conditions, table, write
+from benchmarks.pages import RESULTS, SCALE, conditions, fill, table, write
 from soar_dlm.scale.cluster import connected
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import Plan, planned
@@ -96,8 +96,8 @@ def rate(plan: Plan, folder: Path, pool: Pool | None) -> float:
         run_here(task, plan.chunks, together, note, lambda: None)
     else:
         run_on_ray(task, plan.chunks, together, pool, note)
-    skipped = 2 * (1 if pool is None else pool.most)  # every worker has begun
-    ended = len(done) - skipped  # and none waits for work yet
+    skipped = together * (1 if pool is None else pool.most)  # every worker has begun
+    ended = len(done) - skipped  # and none has fewer chunks in work than it may
     return sum(count for _, count in done[skipped:ended]) / (done[ended - 1][0] - done[skipped - 1][0])
 
 
@@ -105,11 +105,14 @@ def speed(prompts: int, rounds: int) -> str:
     rates: dict[str, list[float]] = {"one process": [], "Ray, one worker": [], "Ray, two workers": []}
     pools = (None, Pool(1, 1, 1.0, 0.0), Pool(2, 2, 1.0, 0.0))
     with tempfile.TemporaryDirectory() as place, nodes(2) as cluster, connected(cluster.address):
-        plan = planned([prompts_file(Path(place) / "prompts.jsonl", prompts)], 8)
+        source = prompts_file(Path(place) / "prompts.jsonl", 2 * prompts)
+        half = Path(place) / "half.jsonl"
+        half.write_text("".join(source.read_text().splitlines(keepends=True)[:prompts]))
+        one_each, both = planned([half], 8), planned([source], 8)  # as many prompts for each worker
         for turn in range(rounds):
             order = list(zip(rates, pools, strict=True))
             for name, pool in order[turn % 3 :] + order[: turn % 3]:
-                rates[name].append(rate(plan, Path(place) / f"{turn}-{name}", pool))
+                rates[name].append(rate(both if pool == pools[2] else one_each, Path(place) / f"{turn}-{name}", pool))
                 print(f"{name}: {rates[name][-1]:.2f} prompts per second", flush=True)
     one = rates["one process"]
     workers = {"one process": 1, "Ray, one worker": 1, "Ray, two workers": 2}
@@ -120,7 +123,7 @@ def speed(prompts: int, rounds: int) -> str:
         rows.append([name, f"{median(own):.2f}", spread])
     over = [1000 / ray - 1000 / alone for ray, alone in zip(rates["Ray, one worker"], one, strict=True)]
     return (
-        f"{prompts} prompts of mini-gsm, {MODEL}, SOAR, canvas {LENGTH}, chunks of 8, one thread per worker, "
+        f"{prompts} prompts of mini-gsm for each worker, {MODEL}, SOAR, canvas {LENGTH}, chunks of 8, one thread each, "
         f"{rounds} rounds in turns; the machine has {os.cpu_count()} cores for two workers, the driver and Ray.\n\n"
         + table(["", "prompts/s", "per worker, of one process"], rows)
         + f"\n\nRay adds {median(over):.1f} ms to a prompt of {1000 / median(one):.0f} ms (rounds: "
@@ -128,14 +131,22 @@ def speed(prompts: int, rounds: int) -> str:
     )
 
 
-class _Idle:
+def _idle() -> Callable[[str], str]:
     """A worker that does nothing."""
+    return lambda item: item
 
-    def __init__(self, _: object) -> None:
-        pass
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[int]]:
-        return {"number": [int(batch["number"][0])]}
+def _scheduled(tasks: int, items: int = 1) -> tuple[float, float]:
+    """Seconds for so many tasks of items that cost nothing, on two workers, and how long this process computed."""
+    own = [[f"{number}-{item}" for item in range(items)] for number in range(tasks)]
+    started, computed = time.perf_counter(), time.process_time()
+    assert len(list(mapped(own, _idle, Pool(2, 2, 1.0, 0.0), 4, ordered=False))) == tasks * items
+    return time.perf_counter() - started, time.process_time() - computed
+
+
+def _resident() -> int:
+    """The memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def costs() -> str:
@@ -160,25 +171,35 @@ def costs() -> str:
         shards.done()
         found["list_seconds_per_file"] = (time.perf_counter() - started) / 200
     with nodes(2) as cluster, connected(cluster.address):
-        rows = [{"number": number} for number in range(SCHEDULED)]
-        times = []
-        started = time.perf_counter()
-        for _ in mapped(rows, _Idle, None, Pool(2, 2, 1.0, 0.0), SCHEDULED, 4, ordered=False):
-            times.append(time.perf_counter())
-        found["start_seconds"] = times[0] - started
-        found["schedule_seconds_per_task"] = (times[-1] - times[0]) / (SCHEDULED - 1)
+        few, items = 4, 32
+        _scheduled(few)  # the first actors of a cluster wait for its machinery
+        found["start_seconds"], least = _scheduled(few)
+        before = _resident()
+        seconds, computed = _scheduled(SCHEDULED)
+        found["seconds_per_task"] = (seconds - found["start_seconds"]) / (SCHEDULED - few)
+        found["driver_seconds_per_task"] = (computed - least) / (SCHEDULED - few)
+        found["driver_bytes_per_task"] = max(0, _resident() - before) / SCHEDULED
+        computed = _scheduled(SCHEDULED // items, items)[1] - least
+        results = SCHEDULED - SCHEDULED // items
+        found["driver_seconds_per_result"] = (
+            computed - found["driver_seconds_per_task"] * (SCHEDULED // items)
+        ) / results
     KEPT.write_text(json_text({"costs": found, "conditions": conditions()}))
     rows_of = [
         ("Planning: reading a prompt of 400 characters and its hash", found["plan_seconds_per_prompt"] * 1e6, "µs"),
-        ("Scheduling a task, at the driver", found["schedule_seconds_per_task"] * 1e3, "ms"),
-        ("Starting the first worker, without a model", found["start_seconds"], "s"),
+        ("A task that does nothing, from end to end", found["seconds_per_task"] * 1e3, "ms"),
+        ("Handing out a task, computing of the driver", found["driver_seconds_per_task"] * 1e3, "ms"),
+        ("Noting that a chunk is done, computing of the driver", found["driver_seconds_per_result"] * 1e3, "ms"),
+        ("Memory of the driver for a task", found["driver_bytes_per_task"] / 1e3, "kB"),
+        ("Starting workers that have no model, and ending them", found["start_seconds"], "s"),
         ("Writing a chunk of 256 records", found["write_seconds_per_chunk"] * 1e3, "ms"),
         ("Looking for a file of results, when a run resumes", found["list_seconds_per_file"] * 1e6, "µs"),
         ("Merging a record", found["merge_seconds_per_prompt"] * 1e6, "µs"),
     ]
     return (
         table(["", "cost"], [(name, f"{value:.3g} {unit}") for name, value, unit in rows_of])
-        + f"\n\nScheduling is that of {SCHEDULED:,} tasks which do nothing, on two workers; files are on a local disk."
+        + f"\n\nTasks: {SCHEDULED:,} that do nothing, on two workers, each with one chunk or with {items}; files are "
+        + "on a local disk."
         + f"\n\n{conditions()}"
     )
 
@@ -191,12 +212,14 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         source = prompts_file(folder / "prompts.jsonl", prompts)
         start = [str(source), "-m", MODEL, "-s", STRATEGY, "-n", str(LENGTH), "--chunk", "20", "--merge"]
         command = [sys.executable, "-m", "soar_dlm", "batch", *start]
+        started = time.perf_counter()
         subprocess.run([*command, "-o", str(folder / "one")], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        print(f"one process: {time.perf_counter() - started:.0f} s", flush=True)
         chunks = -(-prompts // 20)
         events = ["worker"] * kills + ["driver"] * 3 + ["node"]
         chance.shuffle(events)
         moments = sorted(chance.sample(range(1, chunks - 2), len(events)))
-        told: list[str] = []
+        told, old = list[str](), set[int]()
         with nodes(2) as cluster:
             spare = cluster.add_node(num_cpus=1)
             on_ray = [*command, "-o", str(folder / "many"), "--ray", cluster.address, "--workers", "1-3"]
@@ -207,10 +230,11 @@ def faults(prompts: int, kills: int, seed: int) -> str:
                 told.append(f"{event} after {len(shards.done())} chunks")
                 print(told[-1], flush=True)
                 if event == "worker":
-                    _kill_worker(chance, driver)
+                    _kill_worker(chance, driver, old)
                 elif event == "driver":
                     driver.send_signal(signal.SIGKILL)
                     driver.wait()
+                    old = _workers()
                     driver = subprocess.Popen(on_ray)
                 else:
                     cluster.remove_node(spare, allow_graceful=False)
@@ -246,20 +270,26 @@ def _wait(driver: subprocess.Popen[bytes], ready: Any) -> None:
         time.sleep(0.05)
 
 
-def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes]) -> None:
-    """Kill one of the actors that decode, as soon as there is one."""
+def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes], old: Collection[int]) -> None:
+    """Kill one of the actors that decode, as soon as there is one that is not left from an earlier driver."""
     found: list[int] = []
 
     def ready() -> bool:
-        found[:] = [pid for pid in _processes() if _name(pid).startswith("ray::MapWorker")]
+        found[:] = sorted(_workers() - set(old))
         return bool(found)
 
     _wait(driver, ready)
     os.kill(chance.choice(found), signal.SIGKILL)
 
 
-def _processes() -> Sequence[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+def _workers() -> set[int]:
+    """The actors of the cluster that this process has started, and of no other."""
+    parents: dict[int, int] = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):
+            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+    own = [pid for pid, raylet in parents.items() if parents.get(raylet) == os.getpid()]
+    return {pid for pid in own if _name(pid).startswith("ray::MapWorker")}
 
 
 def _name(pid: int) -> str:
@@ -282,8 +312,12 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.part == "speed":
-        write(PAGE, TITLE, "Speed", speed(given.prompts or 400, given.rounds))
+        told = speed(given.prompts or 400, given.rounds)
+        write(PAGE, TITLE, "Speed", told)
+        fill(SCALE, "speed", told)
     elif given.part == "costs":
-        write(PAGE, TITLE, "Unit costs", costs())
+        told = costs()
+        write(PAGE, TITLE, "Unit costs", told)
+        fill(SCALE, "costs", told)
     else:
         write(PAGE, TITLE, "Faults", faults(given.prompts or 2000, given.kills, given.seed))

@@ -11,6 +11,8 @@ from pathlib import Path
 from soar_dlm.evals.provenance import library, machine
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
+SCALE = RESULTS.parent / "scale.md"
+"""The guide that shows what the cluster and its simulation were measured to cost."""
 LIBRARIES = ("torch", "transformers")
 
 
@@ -27,6 +29,16 @@ def conditions() -> str:
     return (
         f"Measured on {machine()['cpu']}, {os.cpu_count()} cores, {system}; "
         f"soar-dlm {library()['version']}, Python {platform.python_version()}, {versions}."
+    )
+
+
+def fill(page: Path, name: str, text: str) -> None:
+    """Put ``text`` between ``<!-- table NAME -->`` and ``<!-- end -->`` of a page that is written by hand."""
+    whole = page.read_text(encoding="utf-8")
+    head, found, rest = whole.partition(f"<!-- table {name} -->\n")
+    assert found, f"{page} has no place for {name}"
+    page.write_text(
+        f"{head}{found}\n{text.strip()}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}", encoding="utf-8"
     )
 
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soar_dlm.errors import InputFileError, PromptError, SoarError
+from soar_dlm.errors import InputFileError, PromptError, SettingsError, SoarError
 from soar_dlm.prompt_lines import Line, read_lines
 from soar_dlm.scale.inputs import files_of, lines_of, planned
-from soar_dlm.scale.shards import Shards
+from soar_dlm.scale.shards import Shards, fingerprint
 from tests.command import invoke
 
 MODEL = ["-m", "random-llada", "-n", "8", "-s", "pbs", "--beam", "2"]
@@ -98,6 +98,8 @@ def test_a_batch_has_the_records_of_generate_and_merges_them_in_order(tmp_path: 
     out = batch(str(source), *MODEL, "-o", str(tmp_path / "out"), "--chunk", "3", "--trace", "--merge", code=1)
     assert "13 prompts are done" in out
     assert "2 of them failed" in out
+    again = batch(str(source), *MODEL, "-o", str(tmp_path / "out"), "--chunk", "3", "--trace", code=1)
+    assert "2 of them failed" in again  # those of an earlier run count, too
     trace = tmp_path / "trace.jsonl"
     result = invoke("generate", "-i", str(source), *MODEL, "-o", str(tmp_path / "one.jsonl"), "--trace", str(trace))
     assert result.exit_code == 1
@@ -173,6 +175,7 @@ def test_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path) -> None:
     assert "add --ray" in refused(*start, "--workers", "2")
     assert "no prompts" in refused("-m", "random-llada", "-o", str(out))
     assert "2-16" in refused(*start, "--ray", "--workers", "3-2")
+    assert "on a machine of the cluster" in refused(*start, "--ray", "ray://head:10001")
     assert "no folder" in refused(*start)
     assert "folder of the results" in refused(str(source), *MODEL, "-o", str(tmp_path))
     assert "no batch" in refused("--merge", "-o", str(tmp_path))
@@ -184,6 +187,21 @@ def test_what_is_wrong_for_every_prompt_is_told_once_and_writes_nothing(tmp_path
     assert "n must be" in refused(str(source), *MODEL, "-o", str(out), "--n", "0")
     assert not (out / "results").exists()
     batch(str(source), *MODEL, "-o", str(out), "--n", "2")
+
+
+def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="does not see"):
+        Shards(tmp_path / "elsewhere").check_seen()
+
+
+def test_a_worker_that_outlives_its_run_writes_nothing_into_the_next(tmp_path: Path) -> None:
+    old, new = ({"prompts": 1, "chunk": 1, "n": n} for n in (1, 2))
+    orphan = Shards(tmp_path, job=fingerprint(old))
+    with Shards(tmp_path).alone(old):
+        orphan.check_seen()
+    with Shards(tmp_path).alone(new), pytest.raises(SettingsError, match="other settings"):
+        orphan.write(0, ["{}"], [])
+    assert not shards(tmp_path)
 
 
 def test_a_killed_run_loses_the_chunks_in_work_and_no_more(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,17 +15,20 @@ import typer
 from typer.testing import CliRunner
 
 from soar_dlm.cli.ray import RayCommand
-from soar_dlm.errors import CheckpointError, SettingsError, SoarError
+from soar_dlm.errors import CheckpointError, SettingsError, SoarError, UnexpectedError
 from soar_dlm.scale.cluster import connected, own_error
+from soar_dlm.scale.evaluation import _check_alike
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import planned
 from soar_dlm.scale.on_ray import run_on_ray
-from soar_dlm.scale.pool import Pool, pool_of
+from soar_dlm.scale.pool import Pool, mapped, pool_of
 from soar_dlm.scale.shards import Shards
 from soar_dlm.scale.worker import Done, Task
 from tests.command import invoke
+from tests.ray_work import broken, dying, failing_later, never_starting
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'soar-dlm[scale]'")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 
 PROMPTS = [{"prompt": f"text {number}", "id": number} for number in range(24)]
 MODEL = ["-m", "random-llada", "-n", "8", "-s", "pbs", "--beam", "2"]
@@ -67,12 +71,34 @@ def test_a_batch_on_a_cluster_has_the_records_of_one_process(address: str, tmp_p
         assert len(here) == 8
 
 
-def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(address: str, tmp_path: Path) -> None:
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As many as a worker with one CPU has: a run is not resumed with another number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(
+    address: str, tmp_path: Path, one_thread: None
+) -> None:
     start = ["eval", "-m", "mini-llada", "-t", "mini-gsm", "-n", "16", "-s", "greedy,soar", "--limit", "12"]
     start += ["--chunk", "4", "--traces"]
-    assert invoke(*start, "-o", str(tmp_path / "here")).exit_code == 0
-    found = invoke(*start, "-o", str(tmp_path / "there"), "--ray", address, "--workers", "2")
-    assert found.exit_code == 0, found.output
+    on_ray = ["--ray", address, "--workers"]
+
+    def run(name: str, *more: str) -> None:
+        found = invoke(*start, "-o", str(tmp_path / name), *more)
+        assert found.exit_code == 0, found.output
+
+    def begun(name: str, by: str) -> str:
+        """A folder whose run ended in the second of three rounds."""
+        shutil.copytree(tmp_path / by, tmp_path / name)
+        path = tmp_path / name / "mini-gsm" / "results.jsonl"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:13]) + '{"torn')
+        return name
 
     def lines(name: str) -> list[dict[str, Any]]:
         path = tmp_path / name / "mini-gsm" / "results.jsonl"
@@ -80,12 +106,22 @@ def test_an_evaluation_on_a_cluster_has_the_lines_of_one_process(address: str, t
         return [{**one, "seconds": 0, "mean_confidence": pytest.approx(one["mean_confidence"])} for one in own]
 
     def settings(name: str) -> Any:
-        own = json.loads((tmp_path / name / "mini-gsm" / "manifest.json").read_text())["settings"]
-        return {**own, "threads": 0}
+        return json.loads((tmp_path / name / "mini-gsm" / "manifest.json").read_text())["settings"]
 
-    assert lines("there") == lines("here")
-    assert settings("there") == settings("here")
+    run("here")
+    run("there", *on_ray, "2")
+    run(begun("here, then there", "here"), *on_ray, "1")
+    run(begun("there, then here", "there"))
+    for name in ("there", "here, then there", "there, then here"):
+        assert lines(name) == lines("here")
+        assert settings(name) == settings("here")
     assert invoke("table", str(tmp_path / "there")).exit_code == 0
+
+
+def test_workers_that_are_not_alike_are_refused_by_what_differs() -> None:
+    _check_alike({"device": "cpu"}, {"device": "cpu"})
+    with pytest.raises(SettingsError, match="device was 'cpu', is now 'cuda'"):
+        _check_alike({"device": "cpu"}, {"device": "cuda"})
 
 
 class Ready:
@@ -139,33 +175,43 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(address: str, tmp_pat
     assert records(found) == records(expected)
 
 
-class Broken:
-    def __call__(self) -> Any:
-        raise CheckpointError("There is no such model here.")
+ONE = Pool(1, 1, 1.0, 0.0)
 
 
-def test_what_a_worker_raises_is_told_as_it_is(address: str, tmp_path: Path) -> None:
-    plan = planned([written(tmp_path / "prompts.jsonl")], 4)
-    (tmp_path / "job.json").write_text("{}")
-    pool = Pool(1, 1, 1.0, 0.0)
+def test_what_a_worker_raises_ends_the_run_and_is_told_as_it_is(address: str) -> None:
+    """Ray passes on the text alone of what a constructor raises, and lost what an async call raised: the run hung."""
     with connected(address):
-        with pytest.raises(CheckpointError, match=r"^There is no such model here\.$"):
-            run_on_ray(Task(Broken(), Shards(tmp_path)), plan.chunks, 2, pool, lambda _: None)
-        with pytest.raises(SettingsError, match="does not see"):
-            run_on_ray(Task(Ready(), Shards(tmp_path / "elsewhere")), plan.chunks, 2, pool, lambda _: None)
+        with pytest.raises(CheckpointError, match=r"^There is no such model here\.$") as caught:
+            list(mapped([["1"], ["2"]], broken, ONE, 2, ordered=False))
+        assert "ray_work.py" in str(caught.value.__cause__)  # where it was raised
+        results = mapped(
+            [["1", "2", "3", "4"], *([str(number)] for number in range(10, 20))], failing_later, ONE, 2, True
+        )
+        assert [next(results), next(results)] == ["1", "2"]
+        with pytest.raises(UnexpectedError, match="ZeroDivisionError: by nothing") as unexpected:
+            next(results)
+        assert "in work" in str(unexpected.value.__cause__)
+
+
+def test_workers_that_die_again_and_again_end_the_run(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("soar_dlm.scale.pool.DEATHS", 1)
+    with connected(address):
+        for make, tasks in ((dying, [["bad"], ["1"]]), (never_starting, [["1"]])):
+            with pytest.raises(SoarError, match="died too often"):
+                list(mapped(tasks, make, ONE, 1, ordered=False))
 
 
 def test_more_workers_than_the_cluster_holds_are_refused(address: str) -> None:
     with connected(address):
         assert pool_of(None, None, None) == Pool(2, 2, 1.0, 0.0)
-        with pytest.raises(SettingsError, match="3 workers with 1 CPU each need 3 CPU; the cluster has 2"):
+        with pytest.raises(SettingsError, match="room for 2 workers with 1 CPU each, not for 3"):
             pool_of((3, 3), None, None)
         with pytest.raises(SettingsError, match="GPU"):
             pool_of((1, 1), None, 1.0)
 
 
 def test_a_cluster_that_is_not_there_is_a_sentence() -> None:
-    with pytest.raises(SettingsError, match="ray start"), connected("127.0.0.1:1"):
+    with pytest.raises(SettingsError, match=r"refused.*ray start"), connected("127.0.0.1:1"):
         pass
 
 

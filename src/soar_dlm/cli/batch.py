@@ -89,7 +89,7 @@ def batch(
     make_options(GenerateOptions, decoding)
     import_library()
     from soar_dlm.scale.inputs import files_of, planned
-    from soar_dlm.scale.shards import Shards
+    from soar_dlm.scale.shards import Shards, fingerprint
     from soar_dlm.scale.worker import Task, at_once
 
     chosen = Method(method)
@@ -99,8 +99,8 @@ def batch(
     check_usable(output)
     with status("Counting prompts ..."):
         plan = planned(files, chunk)
-    shards = Shards(output, trace)
     settings = _settings(model, loading, chosen, decoding, n, trace, chunk, plan)
+    shards = Shards(output, trace, fingerprint(settings))
     task = Task(_Ready(model, loading, chosen), shards, n, {**decoding, "trace": trace})
     together = at_once(chunk, loading.get("max_rows", 32))
     with ExitStack() as stack:
@@ -119,11 +119,12 @@ def batch(
 
             with count:
                 run_here(task, left, together, count.chunk, count.prompt)
+        failed = count.failed + sum(map(shards.failed, done))
         if merge:
             _say_merged(shards.merge(len(plan.chunks)))
     screen().print(f"{plan.prompts} prompts are done; the results are in {output}.", soft_wrap=True)
-    if count.failed:
-        screen().print(f'{count.failed} of them failed in this run; see the records with "error".', style="red")
+    if failed:
+        screen().print(f'{failed} of them failed; see the records with "error".', style="red")
         raise typer.Exit(1)
 
 

@@ -144,8 +144,9 @@ def evaluate(
             for one, own, count in zip(tasks, problems, counts, strict=True):
                 trusted = (data_dir, allow_code_execution, unsafe_sandbox)
                 make = _Elsewhere(model, loading, one.name, trusted, limit, chosen, chunk, seed, traces)
+                planned = {"order": list(chosen.methods(one)), "chunk": chunk, "problems": len(own)}
                 with bar(one.name, len(own) * count, console) as on_record:
-                    compare_on_ray(make, own_pool, output / one.name, on_record)
+                    compare_on_ray(make, planned, own_pool, output / one.name, on_record)
     console.print(f"The results are in {output}. To see them: soar table {output}")
 
 

@@ -74,6 +74,11 @@ def checked(ray: str | None, workers: str | None, cpus: float | None, gpus: floa
         if (workers, cpus, gpus) != (None, None, None):
             raise SettingsError("Workers are for a cluster: add --ray, or leave out what is said of them.")
         return None
+    if ray.startswith("ray://"):
+        raise SettingsError(
+            "Ray Data does not work through ray://. Run the command on a machine of the cluster, with '--ray auto' or "
+            "the address that 'ray start' was given."
+        )
     return Asked(ray, None if workers is None else _range(workers), cpus, gpus)
 
 

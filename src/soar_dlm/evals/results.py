@@ -97,6 +97,13 @@ class ResultFolder:
                 os.truncate(self.path / RESULTS, found.size)
         return replace(found, libraries=manifest.libraries)
 
+    def left(self, planned: Mapping[str, Any]) -> list[Turn]:
+        """The turns that are not done yet; those of a run that has not begun are told by ``planned``."""
+        if not self._has_lines():
+            return list(turns(planned))
+        found = self.read()
+        return list(turns(found.settings))[found.turns_done :]
+
     def append(self, record: Record) -> None:
         files.append_line(self.path / RESULTS, record.line)
 

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import socket
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from soar_dlm.errors import MissingExtra, SettingsError, SoarError, first_line
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray warns unless this is decided
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # warnings and errors of processes; the files have what workers say
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what other processes write into the terminal, such as why a worker died
+}
+"""What Ray is told, unless the user has told it otherwise, so that the terminal has only what we say."""
+SECONDS = 10.0
+"""How long a cluster may take to answer at all."""
 
 
 def import_ray() -> Any:
@@ -25,21 +39,61 @@ def connected(address: str | None) -> Iterator[None]:
 
     Without an address, one is started on this machine, which ends with the block.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray warns of, unless it is decided
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     ray = import_ray()
+    _check_reachable(address)
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
-        ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
+        with _no_stderr(), _same_signals():
+            ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except Exception as error:  # each way of not reaching a cluster has its own kind
-        raise SettingsError(
-            f"The Ray cluster at {address or 'this machine'} cannot be used: {first_line(error)}. Start one with 'ray "
-            "start --head', or leave the address out to have one started here."
-        ) from error
+        raise _unusable(address, error) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Drop what is written to standard error, below Python too: Ray says there how much it will say."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Keep what this process does when it is told to end; Ray would write a report and leave with another code."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_reachable(address: str | None) -> None:
+    """Refuse at once a port where nothing answers; Ray would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise _unusable(address, error) from error
+
+
+def _unusable(address: str | None, error: Exception) -> SettingsError:
+    return SettingsError(
+        f"The Ray cluster at {address or 'this machine'} cannot be used: {first_line(error)}. Start one with "
+        "'ray start --head', or leave the address out to have one started here."
+    )
 
 
 def resources() -> dict[str, float]:
@@ -47,29 +101,43 @@ def resources() -> dict[str, float]:
     return dict(import_ray().cluster_resources())
 
 
+def room_for(each: dict[str, float]) -> int:
+    """How many workers that take so much the machines of the cluster hold at a time; none is spread over two."""
+    ray, wanted = import_ray(), {name: need for name, need in each.items() if need}
+    found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return sum(min((int(own.get(name, 0.0) // need) for name, need in wanted.items()), default=1) for own in found)
+
+
 def check_fits(what: str, count: int, each: dict[str, float]) -> None:
     """Refuse ``count`` workers that the cluster, as it is now, could never hold at a time."""
-    found = resources()
-    for name, need in each.items():
-        if need * count > found.get(name, 0.0):
-            raise SettingsError(
-                f"{count} {what} with {need:g} {name} each need {need * count:g} {name}; the cluster has "
-                f"{found.get(name, 0.0):g}. Ask for fewer, or add machines."
-            )
+    room = room_for(each)
+    if any(each.values()) and count > room:
+        need = " and ".join(f"{need:g} {name}" for name, need in each.items())
+        has = ", ".join(f"{resources().get(name, 0.0):g} {name}" for name in each)
+        raise SettingsError(
+            f"The machines of the cluster have room for {room} {what} with {need} each, not for {count}; together they "
+            f"have {has}. Ask for fewer or smaller ones, or add machines."
+        )
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """What went wrong in a worker as the error that it raised there, not as Ray's report of it."""
+    """What went wrong in a worker or between machines as an error of ours, not as Ray's report of it."""
     try:
         yield
     except SoarError:
         raise
     except Exception as error:
         found = own_error(error)
-        if found is None:
-            raise
-        raise found from error
+        if found is not None:
+            raise found from error
+        if isinstance(error, import_ray().exceptions.RayError):
+            raise SoarError(
+                f"Workers on the Ray cluster died too often, or the cluster is gone ({first_line(error)}). What was "
+                "finished is kept, and the same command resumes. If it happens again, a worker may lack memory: see "
+                "its machine's log, or try a smaller --max-rows."
+            ) from error
+        raise
 
 
 def own_error(error: BaseException | None) -> SoarError | None:

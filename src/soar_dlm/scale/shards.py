@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ TOGETHER = 1000
 """Files in a folder."""
 
 
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """The SHA-256 of what the records of a batch depend on."""
+    return sha256(json_text(dict(settings)).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Shards:
     """A folder with a file of records for each chunk, and one of traces where they are kept.
@@ -26,10 +32,13 @@ class Shards:
     2. Each file is there whole or not at all, so a chunk is done if its file of records is there. Its traces are
        written first.
     3. Two workers that were given one chunk write the same file; the later one takes the place of the earlier.
+    4. With ``job``, the :func:`fingerprint` of a run's settings, nothing is written once the folder is that of a run
+       with others: a worker may outlive its run, where a machine is cut off.
     """
 
     folder: Path
     traces: bool = False
+    job: str | None = None
 
     @contextmanager
     def alone(self, settings: Mapping[str, Any]) -> Iterator[None]:
@@ -81,6 +90,11 @@ class Shards:
                 f"This machine does not see {self.folder / JOB}. Workers write their results themselves: name a folder "
                 "that all machines share, by the same path."
             )
+        self._check_own()
+
+    def _check_own(self) -> None:
+        if self.job is not None and self.job != fingerprint(self.settings()):
+            raise SettingsError(f"{self.folder} belongs to a run with other settings by now, so nothing is written.")
 
     def done(self) -> set[int]:
         """The numbers of the chunks whose records are there."""
@@ -95,10 +109,11 @@ class Shards:
         """How many prompts of a chunk that is done have an error instead of a text."""
         with files.explained("read", self._path(RECORDS, number)):
             lines = self._path(RECORDS, number).read_bytes().splitlines()
-        return sum("error" in read_json(line, DEEPEST_RECORD) for line in lines)
+        return sum(b'"error"' in line and "error" in read_json(line, DEEPEST_RECORD) for line in lines)
 
     def write(self, number: int, records: Sequence[str], traces: Sequence[str]) -> None:
         """Write the lines of a chunk."""
+        self._check_own()
         if self.traces:
             self._write(TRACES, number, traces)
         self._write(RECORDS, number, records)
