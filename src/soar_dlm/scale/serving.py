@@ -1,0 +1,242 @@
+"""The server on Ray Serve: replicas of one engine each, behind Ray's proxies."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from soar_dlm.async_lm import AsyncLM
+from soar_dlm.errors import EngineStopped, MissingExtra, SettingsError, SoarError, first_line
+from soar_dlm.scale.cluster import import_ray
+from soar_dlm.scale.names import APP, DEPLOYMENT, RETRY_AFTER
+from soar_dlm.scale.pool import Pool
+from soar_dlm.serve.settings import ServeSettings
+
+_GRACE = 30.0
+"""Seconds that a request may take on its way, beside those that it may take in a replica."""
+_TURN = 0.2
+"""Seconds between two looks at what Ray Serve is doing."""
+_OWN_ERROR = re.compile(r"^soar_dlm\.\S+: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is served, and how: ``make`` gives the engine, in the process where it is to run.
+
+    ``capacity`` is how many requests an engine has at most, in rows and in its queue; ``queue`` how many may wait at
+    each proxy while no replica can take them.
+    """
+
+    make: Callable[[], AsyncLM]
+    settings: ServeSettings
+    pool: Pool
+    capacity: int
+    queue: int
+    host: str
+    port: int
+
+
+class Stop(Protocol):
+    """Whether the service is to end."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is, but not longer; says whether it is."""
+
+    @property
+    def urgent(self) -> bool:
+        """Whether requests that run are not to be waited for."""
+
+
+class Signals:
+    """A :class:`Stop` by SIGINT and SIGTERM: at the second, it is urgent."""
+
+    def __init__(self) -> None:
+        self._count, self._any = 0, threading.Event()
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Take the signals of this process inside."""
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, self._take) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    def _take(self, *_: Any) -> None:
+        self._count += 1
+        self._any.set()
+
+    def wait(self, seconds: float) -> bool:
+        return self._any.wait(seconds)
+
+    @property
+    def urgent(self) -> bool:
+        return self._count > 1
+
+
+def serve_on_ray(service: Service, stop: Stop, ready: Callable[[str], None], keep: bool = False) -> bool:
+    """Serve on the cluster that this process is connected to, until it is to stop; says whether it was.
+
+    1. ``ready`` is told the address once all replicas take requests. What keeps the first of them from starting is
+       raised.
+    2. A service that is there already is replaced replica by replica: the new ones take requests before the old ones,
+       which finish theirs, end. Where the cluster has no room for one more, an old one ends first. If the new ones
+       cannot start, the old ones stay.
+    3. Whoever was replaced returns False and leaves all as it is; with ``keep``, it stays until it is to stop.
+    4. At the end no new request is taken, and those that run are finished.
+    """
+    address = _started(service)
+    deployed = _deploy(service)
+    if _settled(deployed, stop):
+        ready(address)
+        if not _until_replaced(deployed, stop, keep):
+            return False
+    _end(stop, service.settings.timeout)
+    return True
+
+
+def _serve() -> Any:
+    import_ray()
+    try:
+        from ray import serve
+    except ImportError as error:
+        raise MissingExtra("ray[serve]", "scale", "Serving on several machines") from error
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)  # what it is doing is told here
+    return serve
+
+
+def _started(service: Service) -> str:
+    """Start Ray Serve unless it runs; its address."""
+    serve = _serve()
+    from ray.serve.context import _get_global_client
+
+    timeout = None if service.settings.timeout is None else service.settings.timeout + _GRACE
+    client = _get_global_client(raise_if_no_controller_running=False)
+    if client is None:
+        callback = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "soar_dlm.scale.proxy.middlewares"}
+        try:
+            serve.start(
+                http_options={"host": service.host, "port": service.port, "request_timeout_s": timeout},
+                logging_config={"log_level": "WARNING", "enable_access_log": False},
+                controller_options={"runtime_env": {"env_vars": callback}},
+            )
+        except Exception as error:
+            raise SettingsError(
+                f"Ray Serve cannot be started on {service.host}, port {service.port}: {first_line(error)}."
+            ) from error
+        return _address(service.host, service.port)
+    found = client.http_config
+    others = [name for name in serve.status().applications if name != APP]
+    if others:
+        raise SettingsError(
+            f"This cluster serves {', '.join(others)} already, by the same port. Use another cluster, or delete that "
+            "first."
+        )
+    if found.host != service.host or service.port not in (0, found.port):
+        raise SettingsError(
+            f"Ray Serve already listens on {found.host}, port {found.port}, on this cluster. Give these as --host and "
+            "--port, or end it with 'serve shutdown'."
+        )
+    if found.request_timeout_s is not None and (timeout is None or timeout > found.request_timeout_s):
+        raise SettingsError(
+            f"Ray Serve, which runs already, ends requests after {found.request_timeout_s:g} s. Give a --timeout of at "
+            f"most {found.request_timeout_s - _GRACE:g}, or end it with 'serve shutdown'."
+        )
+    return _address(found.host, found.port)
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _deploy(service: Service) -> float:
+    """Ask for the replicas; when that was, by which this deployment is told from others."""
+    serve = _serve()
+    serve.run_many([serve.RunTarget(_target(service), APP)], wait_for_applications_running=False)
+    return float(serve.status().applications[APP].last_deployed_time_s)
+
+
+def _target(service: Service) -> Any:
+    from soar_dlm.scale.replica import Replica
+
+    serve, pool, settings = _serve(), service.pool, service.settings
+    many: dict[str, Any] = {"num_replicas": pool.least}
+    if pool.most > pool.least:
+        wanted = {"min_replicas": pool.least, "max_replicas": pool.most}
+        many = {"autoscaling_config": {**wanted, "target_ongoing_requests": max(1, service.capacity // 4)}}
+    deployment = serve.deployment(
+        serve.ingress()(Replica),
+        name=DEPLOYMENT,
+        **many,
+        ray_actor_options=pool.each,
+        max_ongoing_requests=2 * service.capacity + 64,  # so that it is the engine that refuses
+        max_queued_requests=max(1, service.queue),
+        backpressure_config={"status_code": 429, "retry_after_s": RETRY_AFTER},
+        request_router_config={
+            "request_router_class": "soar_dlm.scale.routing.LiveRows",
+            "request_routing_stats_period_s": 1.0,
+        },
+        health_check_period_s=1.0,
+        graceful_shutdown_wait_loop_s=0.1,
+        graceful_shutdown_timeout_s=1e6 if settings.timeout is None else settings.timeout + _GRACE,
+        max_constructor_retry_count=1,
+        max_surge_percent=1 if _room(pool) else 0,  # is rounded up to a whole replica
+    )
+    return deployment.bind(service.make, settings)
+
+
+def _room(pool: Pool) -> bool:
+    """Whether one more replica has room now."""
+    free = import_ray().available_resources()
+    return bool(free.get("CPU", 0.0) >= pool.cpus and free.get("GPU", 0.0) >= pool.gpus)
+
+
+def _settled(deployed: float, stop: Stop) -> bool:
+    """Wait until all replicas run; False if it is to stop before."""
+    while not stop.wait(_TURN):
+        found = _serve().status().applications.get(APP)
+        if found is None or found.last_deployed_time_s != deployed:
+            raise SettingsError("Another command has taken this service's place on the cluster before it could start.")
+        if found.status == "RUNNING":
+            return True
+        if found.status == "DEPLOY_FAILED":
+            raise _failure(found)
+    return False
+
+
+def _failure(found: Any) -> SoarError:
+    """What keeps replicas from starting, as the error that they raise tells it."""
+    messages = [one.message for one in found.deployments.values()] + [found.message]
+    for message in messages:
+        if own := _OWN_ERROR.findall(message):
+            return SoarError(own[-1])
+    return SoarError(f"The replicas cannot be started: {' '.join(' '.join(messages).split())[-400:]}")
+
+
+def _until_replaced(deployed: float, stop: Stop, keep: bool) -> bool:
+    """Wait until it is to stop; False if another deployment has taken the place of this one, and runs."""
+    while not stop.wait(5 * _TURN):
+        found = _serve().status().applications.get(APP)
+        if found is None:
+            raise EngineStopped("The service was deleted from the cluster. Start it again.")
+        if not keep and found.last_deployed_time_s != deployed and found.status == "RUNNING":
+            return False
+    return True
+
+
+def _end(stop: Stop, timeout: float | None) -> None:
+    """Delete the service once its requests are finished, then Ray Serve, which has no other."""
+    serve = _serve()
+    serve.delete(APP, _blocking=False)
+    pause = threading.Event()
+    while APP in serve.status().applications and not stop.urgent:
+        pause.wait(_TURN)
+    serve.shutdown()
