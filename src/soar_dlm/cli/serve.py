@@ -134,17 +134,18 @@ def _on_ray(asked: ray_options.Asked, make: _Engine, settings: ServeSettings, ho
     from soar_dlm.serve import run
 
     started_here = not asked.address
-    if started_here or port == 0:
-        with run.bound(host, port) as listener:
-            port = listener.getsockname()[1]
+    if started_here:
+        run.bound(host, port).close()  # before the cluster is started
     rows = make.loading.get("max_rows", EngineSettings().max_rows)
     stop = Signals()
     with ray_options.cluster(asked) as pool, stop.heard():
         service = Service(make, settings, pool, rows + make.queue, make.queue, host, port)
         count = str(pool.least) if pool.least == pool.most else f"{pool.least} to {pool.most}"
-        told = f"{make.model} at {{}}, by {count} replicas"
         ended = serve_on_ray(
-            service, stop, lambda address: say("serving", told.format(address), "bold green"), keep=started_here
+            service,
+            stop,
+            lambda address: say("serving", f"{count} replicas of {make.model} at {address}", "bold green"),
+            keep=started_here,
         )
     if not ended:
         say("replaced", "Another command serves on this cluster now.", "bold yellow")

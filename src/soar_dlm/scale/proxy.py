@@ -88,7 +88,8 @@ class _Reply:
         self._begun = True
         assert self._start is not None
         headers = MutableHeaders(scope=self._start)
-        headers["x-request-id"] = headers["x-request-id"]  # the replica's; Ray adds one more
+        if "x-request-id" in headers:
+            headers["x-request-id"] = headers["x-request-id"]  # the replica's; Ray adds one more
         await self._send(self._start)
 
     def _refusal(self) -> Refused:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from sse_starlette.sse import AppStatus
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -58,8 +58,12 @@ class Replica:
             raise self._lm.dead
 
     def figures(self) -> tuple[str, list[Metric]]:
-        """The name of the replica, and its figures."""
-        return self.name, list(self._app.state.figures.registry.collect())
+        """The name of the replica, and its figures, one of which says on which machine it is which process."""
+        from ray.util import get_node_ip_address
+
+        about = GaugeMetricFamily("soar_replica_info", "A replica.", labels=["node", "pid"])
+        about.add_metric([get_node_ip_address(), str(os.getpid())], 1)
+        return self.name, [about, *self._app.state.figures.registry.collect()]
 
     async def _figures_of_all(self) -> bytes:
         from ray import serve

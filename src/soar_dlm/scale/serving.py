@@ -6,6 +6,7 @@ import logging
 import re
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from soar_dlm.errors import EngineStopped, MissingExtra, SettingsError, SoarErro
 from soar_dlm.scale.cluster import import_ray
 from soar_dlm.scale.names import APP, DEPLOYMENT, RETRY_AFTER
 from soar_dlm.scale.pool import Pool
+from soar_dlm.serve.run import bound
 from soar_dlm.serve.settings import ServeSettings
 
 _GRACE = 30.0
@@ -94,10 +96,12 @@ def serve_on_ray(service: Service, stop: Stop, ready: Callable[[str], None], kee
     4. At the end no new request is taken, and those that run are finished.
     """
     address = _started(service)
-    deployed = _deploy(service)
-    if _settled(deployed, stop):
+    _serve().run_many([_serve().RunTarget(_target(service), APP)], wait_for_applications_running=False)
+    if _settled(stop):
+        owner = _Owner()
+        owner.take()
         ready(address)
-        if not _until_replaced(deployed, stop, keep):
+        if not _until_replaced(owner, stop, keep):
             return False
     _end(stop, service.settings.timeout)
     return True
@@ -121,18 +125,19 @@ def _started(service: Service) -> str:
     timeout = None if service.settings.timeout is None else service.settings.timeout + _GRACE
     client = _get_global_client(raise_if_no_controller_running=False)
     if client is None:
+        port = service.port or _free_port(service.host)
         callback = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "soar_dlm.scale.proxy.middlewares"}
         try:
             serve.start(
-                http_options={"host": service.host, "port": service.port, "request_timeout_s": timeout},
+                http_options={"host": service.host, "port": port, "request_timeout_s": timeout},
                 logging_config={"log_level": "WARNING", "enable_access_log": False},
                 controller_options={"runtime_env": {"env_vars": callback}},
             )
         except Exception as error:
             raise SettingsError(
-                f"Ray Serve cannot be started on {service.host}, port {service.port}: {first_line(error)}."
+                f"Ray Serve cannot be started on {service.host}, port {port}: {first_line(error)}."
             ) from error
-        return _address(service.host, service.port)
+        return _address(service.host, port)
     found = client.http_config
     others = [name for name in serve.status().applications if name != APP]
     if others:
@@ -153,15 +158,13 @@ def _started(service: Service) -> str:
     return _address(found.host, found.port)
 
 
+def _free_port(host: str) -> int:
+    with bound(host, 0) as listener:
+        return int(listener.getsockname()[1])
+
+
 def _address(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _deploy(service: Service) -> float:
-    """Ask for the replicas; when that was, by which this deployment is told from others."""
-    serve = _serve()
-    serve.run_many([serve.RunTarget(_target(service), APP)], wait_for_applications_running=False)
-    return float(serve.status().applications[APP].last_deployed_time_s)
 
 
 def _target(service: Service) -> Any:
@@ -199,17 +202,43 @@ def _room(pool: Pool) -> bool:
     return bool(free.get("CPU", 0.0) >= pool.cpus and free.get("GPU", 0.0) >= pool.gpus)
 
 
-def _settled(deployed: float, stop: Stop) -> bool:
+def _settled(stop: Stop) -> bool:
     """Wait until all replicas run; False if it is to stop before."""
     while not stop.wait(_TURN):
-        found = _serve().status().applications.get(APP)
-        if found is None or found.last_deployed_time_s != deployed:
-            raise SettingsError("Another command has taken this service's place on the cluster before it could start.")
+        found = _application()
         if found.status == "RUNNING":
             return True
         if found.status == "DEPLOY_FAILED":
             raise _failure(found)
     return False
+
+
+def _application() -> Any:
+    """What Ray Serve says of the service."""
+    found = _serve().status().applications.get(APP)
+    if found is None or found.status == "DELETING":
+        raise EngineStopped("The service was deleted from the cluster. Start it again.")
+    return found
+
+
+class _Owner:
+    """Which command's replicas are those that run; it is written down on the cluster."""
+
+    _PLACE = b"soar-serve-owner"
+
+    def __init__(self) -> None:
+        self._name = uuid.uuid4().bytes
+
+    def take(self) -> None:
+        from ray.experimental.internal_kv import _internal_kv_put
+
+        _internal_kv_put(self._PLACE, self._name)
+
+    @property
+    def replaced(self) -> bool:
+        from ray.experimental.internal_kv import _internal_kv_get
+
+        return bool(_internal_kv_get(self._PLACE) != self._name)
 
 
 def _failure(found: Any) -> SoarError:
@@ -221,14 +250,12 @@ def _failure(found: Any) -> SoarError:
     return SoarError(f"The replicas cannot be started: {' '.join(' '.join(messages).split())[-400:]}")
 
 
-def _until_replaced(deployed: float, stop: Stop, keep: bool) -> bool:
-    """Wait until it is to stop; False if another deployment has taken the place of this one, and runs."""
+def _until_replaced(owner: _Owner, stop: Stop, keep: bool) -> bool:
+    """Wait until it is to stop; False if the replicas of another command have taken the place of its own."""
     while not stop.wait(5 * _TURN):
-        found = _serve().status().applications.get(APP)
-        if found is None:
-            raise EngineStopped("The service was deleted from the cluster. Start it again.")
-        if not keep and found.last_deployed_time_s != deployed and found.status == "RUNNING":
+        if not keep and owner.replaced:
             return False
+        _application()
     return True
 
 
