@@ -139,13 +139,9 @@ def _on_ray(asked: ray_options.Asked, make: _Engine, settings: ServeSettings, ho
     rows = make.loading.get("max_rows", EngineSettings().max_rows)
     stop = Signals()
     with ray_options.cluster(asked) as pool, stop.heard():
-        service = Service(make, settings, pool, rows + make.queue, make.queue, host, port)
-        count = str(pool.least) if pool.least == pool.most else f"{pool.least} to {pool.most}"
-        ended = serve_on_ray(
-            service,
-            stop,
-            lambda address: say("serving", f"{count} replicas of {make.model} at {address}", "bold green"),
-            keep=started_here,
-        )
+        service = Service(make, settings, pool, rows, make.queue, host, port, started_here)
+        count = f"{pool.least}" if pool.least == pool.most else f"{pool.least} to {pool.most}"
+        told = f"{count} replicas of {make.model} at "
+        ended = serve_on_ray(service, stop, lambda address: say("serving", told + address, "bold green"))
     if not ended:
         say("replaced", "Another command serves on this cluster now.", "bold yellow")

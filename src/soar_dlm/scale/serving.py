@@ -31,17 +31,18 @@ _OWN_ERROR = re.compile(r"^soar_dlm\.\S+: (.+)$", re.MULTILINE)
 class Service:
     """What is served, and how: ``make`` gives the engine, in the process where it is to run.
 
-    ``capacity`` is how many requests an engine has at most, in rows and in its queue; ``queue`` how many may wait at
-    each proxy while no replica can take them.
+    An engine has ``rows`` for requests, and ``queue`` more may wait for one; as many may wait at each proxy while no
+    replica can take them. ``here`` says that the cluster was started for this service, and ends with it.
     """
 
     make: Callable[[], AsyncLM]
     settings: ServeSettings
     pool: Pool
-    capacity: int
+    rows: int
     queue: int
     host: str
     port: int
+    here: bool = False
 
 
 class Stop(Protocol):
@@ -56,7 +57,7 @@ class Stop(Protocol):
 
 
 class Signals:
-    """A :class:`Stop` by SIGINT and SIGTERM: at the second, it is urgent."""
+    """A :class:`Stop` by SIGINT, SIGTERM or SIGHUP: at the second, it is urgent."""
 
     def __init__(self) -> None:
         self._count, self._any = 0, threading.Event()
@@ -64,7 +65,7 @@ class Signals:
     @contextmanager
     def heard(self) -> Iterator[None]:
         """Take the signals of this process inside."""
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = [signal.signal(number, self._take) for number in numbers]
         try:
             yield
@@ -84,27 +85,42 @@ class Signals:
         return self._count > 1
 
 
-def serve_on_ray(service: Service, stop: Stop, ready: Callable[[str], None], keep: bool = False) -> bool:
+def serve_on_ray(service: Service, stop: Stop, ready: Callable[[str], None]) -> bool:
     """Serve on the cluster that this process is connected to, until it is to stop; says whether it was.
 
     1. ``ready`` is told the address once all replicas take requests. What keeps the first of them from starting is
        raised.
     2. A service that is there already is replaced replica by replica: the new ones take requests before the old ones,
        which finish theirs, end. Where the cluster has no room for one more, an old one ends first. If the new ones
-       cannot start, the old ones stay.
-    3. Whoever was replaced returns False and leaves all as it is; with ``keep``, it stays until it is to stop.
+       cannot start, or it is to stop before they have, what there is stays.
+    3. Whoever was replaced returns False and leaves all as it is, unless the cluster is its own.
     4. At the end no new request is taken, and those that run are finished.
     """
     address = _started(service)
-    _serve().run_many([_serve().RunTarget(_target(service), APP)], wait_for_applications_running=False)
-    if _settled(stop):
+    first = APP not in _serve().status().applications
+    with _gone_if_failed(first):
+        _serve().run_many([_serve().RunTarget(_target(service), APP)], wait_for_applications_running=False)
+        settled = _settled(stop)
+    if settled:
         owner = _Owner()
         owner.take()
         ready(address)
-        if not _until_replaced(owner, stop, keep):
+        if not _until_replaced(owner, stop, service.here):
             return False
-    _end(stop, service.settings.timeout)
+    if settled or first:
+        _end(stop, service.here)
     return True
+
+
+@contextmanager
+def _gone_if_failed(first: bool) -> Iterator[None]:
+    """Leave nothing of a service that was the first and could not start."""
+    try:
+        yield
+    except Exception:
+        if first:
+            _serve().shutdown()
+        raise
 
 
 def _serve() -> Any:
@@ -174,13 +190,13 @@ def _target(service: Service) -> Any:
     many: dict[str, Any] = {"num_replicas": pool.least}
     if pool.most > pool.least:
         wanted = {"min_replicas": pool.least, "max_replicas": pool.most}
-        many = {"autoscaling_config": {**wanted, "target_ongoing_requests": max(1, service.capacity // 4)}}
+        many = {"autoscaling_config": {**wanted, "target_ongoing_requests": service.rows}}
     deployment = serve.deployment(
         serve.ingress()(Replica),
         name=DEPLOYMENT,
         **many,
         ray_actor_options=pool.each,
-        max_ongoing_requests=2 * service.capacity + 64,  # so that it is the engine that refuses
+        max_ongoing_requests=2 * (service.rows + service.queue) + 64,  # so that it is the engine that refuses
         max_queued_requests=max(1, service.queue),
         backpressure_config={"status_code": 429, "retry_after_s": RETRY_AFTER},
         request_router_config={
@@ -197,9 +213,12 @@ def _target(service: Service) -> Any:
 
 
 def _room(pool: Pool) -> bool:
-    """Whether one more replica has room now."""
-    free = import_ray().available_resources()
-    return bool(free.get("CPU", 0.0) >= pool.cpus and free.get("GPU", 0.0) >= pool.gpus)
+    """Whether one of the machines has room for one more replica now."""
+    import_ray()
+    from ray._private.state import available_resources_per_node
+
+    machines = available_resources_per_node().values()
+    return any(one.get("CPU", 0.0) >= pool.cpus and one.get("GPU", 0.0) >= pool.gpus for one in machines)
 
 
 def _settled(stop: Stop) -> bool:
@@ -215,7 +234,10 @@ def _settled(stop: Stop) -> bool:
 
 def _application() -> Any:
     """What Ray Serve says of the service."""
-    found = _serve().status().applications.get(APP)
+    try:
+        found = _serve().status().applications.get(APP)
+    except Exception as error:  # each way of losing a cluster has its own kind
+        raise EngineStopped(f"Ray Serve cannot be reached any more: {first_line(error)}.") from error
     if found is None or found.status == "DELETING":
         raise EngineStopped("The service was deleted from the cluster. Start it again.")
     return found
@@ -259,11 +281,12 @@ def _until_replaced(owner: _Owner, stop: Stop, keep: bool) -> bool:
     return True
 
 
-def _end(stop: Stop, timeout: float | None) -> None:
-    """Delete the service once its requests are finished, then Ray Serve, which has no other."""
+def _end(stop: Stop, here: bool) -> None:
+    """Delete the service once its requests are finished; then Ray Serve, which has no other, or with it the cluster."""
     serve = _serve()
     serve.delete(APP, _blocking=False)
     pause = threading.Event()
     while APP in serve.status().applications and not stop.urgent:
         pause.wait(_TURN)
-    serve.shutdown()
+    if not here:
+        serve.shutdown()
