@@ -96,31 +96,25 @@ def serve_on_ray(service: Service, stop: Stop, ready: Callable[[str], None]) -> 
     3. Whoever was replaced returns False and leaves all as it is, unless the cluster is its own.
     4. At the end no new request is taken, and those that run are finished.
     """
-    address = _started(service)
+    owner = _Owner()
+    address = _started(service, owner)
     first = APP not in _serve().status().applications
-    with _gone_if_failed(first):
+    try:
         _serve().run_many([_serve().RunTarget(_target(service), APP)], wait_for_applications_running=False)
         settled = _settled(stop)
+    except Exception:
+        if first:
+            _shut_down(owner, service.here)
+        raise
     if settled:
-        owner = _Owner()
         owner.take()
         ready(address)
         if not _until_replaced(owner, stop, service.here):
             return False
     if settled or first:
-        _end(stop, service.here)
+        _drain(stop)
+        _shut_down(owner, service.here)
     return True
-
-
-@contextmanager
-def _gone_if_failed(first: bool) -> Iterator[None]:
-    """Leave nothing of a service that was the first and could not start."""
-    try:
-        yield
-    except Exception:
-        if first:
-            _serve().shutdown()
-        raise
 
 
 def _serve() -> Any:
@@ -133,7 +127,7 @@ def _serve() -> Any:
     return serve
 
 
-def _started(service: Service) -> str:
+def _started(service: Service, owner: _Owner) -> str:
     """Start Ray Serve unless it runs; its address."""
     serve = _serve()
     from ray.serve.context import _get_global_client
@@ -153,13 +147,13 @@ def _started(service: Service) -> str:
             raise SettingsError(
                 f"Ray Serve cannot be started on {service.host}, port {port}: {first_line(error)}."
             ) from error
+        owner.take()
         return _address(service.host, port)
     found = client.http_config
-    others = [name for name in serve.status().applications if name != APP]
-    if others:
+    if not owner.known:  # its proxies would not say what is wrong as we do
         raise SettingsError(
-            f"This cluster serves {', '.join(others)} already, by the same port. Use another cluster, or delete that "
-            "first."
+            "Ray Serve runs on this cluster already, but was not started by 'soar serve'. Use another cluster, or end "
+            "it with 'serve shutdown'."
         )
     if found.host != service.host or service.port not in (0, found.port):
         raise SettingsError(
@@ -249,18 +243,25 @@ class _Owner:
     _PLACE = b"soar-serve-owner"
 
     def __init__(self) -> None:
-        self._name = uuid.uuid4().bytes
+        import_ray()
+        from ray.experimental import internal_kv
+
+        self._name, self._kept = uuid.uuid4().bytes, internal_kv
 
     def take(self) -> None:
-        from ray.experimental.internal_kv import _internal_kv_put
+        self._kept._internal_kv_put(self._PLACE, self._name)
 
-        _internal_kv_put(self._PLACE, self._name)
+    def leave(self) -> None:
+        self._kept._internal_kv_del(self._PLACE)
+
+    @property
+    def known(self) -> bool:
+        """Whether Ray Serve was started by a command like this."""
+        return self._kept._internal_kv_get(self._PLACE) is not None
 
     @property
     def replaced(self) -> bool:
-        from ray.experimental.internal_kv import _internal_kv_get
-
-        return bool(_internal_kv_get(self._PLACE) != self._name)
+        return bool(self._kept._internal_kv_get(self._PLACE) != self._name)
 
 
 def _failure(found: Any) -> SoarError:
@@ -281,12 +282,16 @@ def _until_replaced(owner: _Owner, stop: Stop, keep: bool) -> bool:
     return True
 
 
-def _end(stop: Stop, here: bool) -> None:
-    """Delete the service once its requests are finished; then Ray Serve, which has no other, or with it the cluster."""
-    serve = _serve()
+def _drain(stop: Stop) -> None:
+    """Take no more requests, and wait for those that run."""
+    serve, pause = _serve(), threading.Event()
     serve.delete(APP, _blocking=False)
-    pause = threading.Event()
     while APP in serve.status().applications and not stop.urgent:
         pause.wait(_TURN)
+
+
+def _shut_down(owner: _Owner, here: bool) -> None:
+    """End Ray Serve, which has no other application; where the cluster was started here, it ends with it."""
+    owner.leave()
     if not here:
-        serve.shutdown()
+        _serve().shutdown()
