@@ -27,7 +27,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,18 +58,25 @@ PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 @dataclass
 class Tally:
-    """What has happened so far; ``waits`` are the seconds from a request to its whole answer."""
+    """What has happened so far; ``waits`` are the seconds from a request to its whole answer, ``retries`` the times at
+    which clients were told that a replica was lost.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     waits: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
+    retries: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
 
+class ReplicaLost(httpx.RemoteProtocolError):
+    """The replica that worked on a request was lost; the client is asked to send it again."""
+
+
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
+def server(*more: str) -> Iterator[tuple[str, int]]:
     """``soar serve`` on a free port: its address and its process."""
-    command = [sys.executable, "-m", "soar_dlm", "serve", "-m", MODEL, "--device", "cpu", "--port", "0"]
+    command = [sys.executable, "-m", "soar_dlm", "serve", "-m", MODEL, "--device", "cpu", "--port", "0", *more]
     process = subprocess.Popen([*command, "--queue", str(QUEUE)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
@@ -111,6 +118,9 @@ class Client:
             way = self._random.choices([*WAYS], [*WAYS.values()])[0]
             try:
                 await getattr(self, f"_{way}")()
+            except ReplicaLost:
+                self._tally.counts["broken off"] += 1
+                self._tally.retries.append(time.monotonic())
             except httpx.HTTPError as error:
                 self._tally.counts["lost"] += 1
                 self._tally.wrong.append(f"{way}: {error!r}")
@@ -149,7 +159,7 @@ class Client:
     async def _nonsense(self) -> None:
         answer = await self._http.post("/v1/completions", json=self._random.choice(NONSENSE))
         self._tally.counts["refused"] += answer.status_code == 400
-        if answer.status_code not in (400, 429):  # some is seen only when the text is prepared
+        if answer.status_code not in (400, 429) and not _again(answer):  # some is seen when the text is prepared
             self._tally.wrong.append(f"nonsense was answered with {answer.status_code}")
 
     async def _accepted(self, answer: httpx.Response) -> bool:
@@ -157,6 +167,10 @@ class Client:
         if answer.status_code == 429:
             self._tally.counts["429"] += 1
             await asyncio.sleep(self._random.uniform(0.0, float(answer.headers["retry-after"])))
+        elif _again(answer):
+            self._tally.counts["503"] += 1
+            self._tally.retries.append(time.monotonic())
+            await asyncio.sleep(float(answer.headers["retry-after"]))
         elif answer.status_code != 200:
             self._tally.wrong.append(f"status {answer.status_code}")
         return answer.status_code == 200
@@ -169,6 +183,11 @@ class Client:
             self._tally.wrong.append(f"another text for {body}: {text!r}")
 
 
+def _again(answer: httpx.Response) -> bool:
+    """Whether a client is asked to send its request again, because a replica was lost."""
+    return answer.status_code == 503 and "retry-after" in answer.headers
+
+
 async def chunks(answer: httpx.Response) -> AsyncIterator[Any]:
     """The objects of a stream; one that ends without its mark was lost."""
     ended = False
@@ -177,6 +196,8 @@ async def chunks(answer: httpx.Response) -> AsyncIterator[Any]:
             ended = True
         elif line.startswith("data: "):
             chunk = json.loads(line.removeprefix("data: "))
+            if "error" in chunk and chunk["error"]["code"] == "replica_lost":
+                raise ReplicaLost(chunk["error"]["message"])
             if "error" in chunk:
                 raise httpx.RemoteProtocolError(chunk["error"]["message"])
             yield chunk
@@ -188,8 +209,15 @@ def connection(url: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=url, timeout=120, limits=httpx.Limits(max_connections=None))
 
 
-async def besieged(url: str, pid: int, texts: dict[tuple[str, str], str], clients: int, seconds: float) -> Tally:
-    """All kinds of clients at once."""
+async def besieged(
+    url: str,
+    pid: int,
+    texts: dict[tuple[str, str], str],
+    clients: int,
+    seconds: float,
+    meanwhile: Callable[[], Awaitable[None]] | None = None,
+) -> Tally:
+    """All kinds of clients at once, while something else may happen, too."""
     tally, end = Tally(), time.monotonic() + seconds
 
     async def weigh() -> None:
@@ -199,7 +227,7 @@ async def besieged(url: str, pid: int, texts: dict[tuple[str, str], str], client
 
     async with connection(url) as http:
         work = [Client(http, texts, tally, seed).run(end) for seed in range(clients)]
-        await asyncio.gather(weigh(), *work)
+        await asyncio.gather(weigh(), *work, *([] if meanwhile is None else [meanwhile()]))
     return tally
 
 

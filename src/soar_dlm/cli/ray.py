@@ -39,6 +39,10 @@ Workers = Annotated[
     Optional[str],
     _option("How many workers, such as 4, or 2-16 to follow the load. Default: all that fit.", metavar="N"),
 ]
+Replicas = Annotated[
+    Optional[str],
+    _option("How many servers, such as 4, or 2-16 to follow the load. Default: all that fit.", metavar="N"),
+]
 CpusPerWorker = Annotated[Optional[float], _option("CPUs of each worker, and so its threads. Default: 1.", min=0)]
 GpusPerWorker = Annotated[Optional[float], _option("GPUs of each worker. Default: 1 if the cluster has any.", min=0)]
 
@@ -68,25 +72,27 @@ class Asked:
     gpus: float | None
 
 
-def checked(ray: str | None, workers: str | None, cpus: float | None, gpus: float | None) -> Asked | None:
+def checked(
+    ray: str | None, workers: str | None, cpus: float | None, gpus: float | None, what: str = "workers"
+) -> Asked | None:
     """The options of this module; None where there is no cluster."""
     if ray is None:
         if (workers, cpus, gpus) != (None, None, None):
-            raise SettingsError("Workers are for a cluster: add --ray, or leave out what is said of them.")
+            raise SettingsError(f"{what.capitalize()} are for a cluster: add --ray, or leave out what is said of them.")
         return None
     if ray.startswith("ray://"):
         raise SettingsError(
-            "Ray Data does not work through ray://. Run the command on a machine of the cluster, with '--ray auto' or "
+            "This does not work through ray://. Run the command on a machine of the cluster, with '--ray auto' or "
             "the address that 'ray start' was given."
         )
-    return Asked(ray, None if workers is None else _range(workers), cpus, gpus)
+    return Asked(ray, None if workers is None else _range(workers, what), cpus, gpus)
 
 
-def _range(workers: str) -> tuple[int, int]:
+def _range(workers: str, what: str) -> tuple[int, int]:
     """The least and the most workers of "4" or "2-16"."""
     low, _, high = workers.partition("-")
     if not low.isdecimal() or not (high or low).isdecimal() or not 1 <= int(low) <= int(high or low):
-        raise SettingsError(f"--workers takes a number such as 4, or a range such as 2-16, not {workers!r}.")
+        raise SettingsError(f"--{what} takes a number such as 4, or a range such as 2-16, not {workers!r}.")
     return int(low), int(high or low)
 
 

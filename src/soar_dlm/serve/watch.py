@@ -39,6 +39,10 @@ class Figures(Collector):
         self.first = Histogram("soar_first_byte_seconds", "From a request to its answer's start.", ["route"], **how)
         self.answers = Counter("soar_answers", "Answers by status.", ["route", "status"], registry=self.registry)
 
+    async def exposed(self) -> bytes:
+        """All figures as Prometheus reads them."""
+        return generate_latest(self.registry)
+
     def collect(self) -> Iterator[Metric]:
         lm, counts = self._lm, self._lm.counts
         yield GaugeMetricFamily("soar_requests_waiting", "Requests that wait for a row.", lm.waiting)
@@ -58,8 +62,7 @@ class Figures(Collector):
 @router.get("/metrics", response_class=Response, responses={200: {"content": {CONTENT_TYPE_LATEST: {}}}})
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
-    figures: Figures = request.app.state.figures
-    return Response(generate_latest(figures.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return Response(await request.app.state.exposed(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 class Watch:
@@ -121,8 +124,9 @@ class JsonLines(logging.Formatter):
 
 
 def install(app: FastAPI, lm: AsyncLM) -> None:
-    """Watch an app; its figures are ``app.state.figures``."""
+    """Watch an app; its figures are ``app.state.figures``, and what ``/metrics`` shows ``app.state.exposed``."""
     app.state.figures = Figures(lm)
+    app.state.exposed = app.state.figures.exposed
     app.add_middleware(Watch, figures=app.state.figures)
 
 
