@@ -58,7 +58,7 @@ def serve(
     max_tokens: Annotated[int, _limit("Tokens of prompt and canvas of one request.", min=1)] = 4096,
     max_request_rows: Annotated[int, _limit("Rows of a forward that one request may take.", min=1)] = 64,
     max_choices: Annotated[int, _limit("Texts that one request may ask for.", min=1)] = 64,
-    max_body: Annotated[int, _limit("Bytes of a request's body.", min=1)] = 4 * 2**20,
+    max_body: Annotated[int, _limit("Bytes of a request's body.", min=1)] = 2**20,
     timeout: Annotated[float, _limit("Seconds that one request may take.", metavar="SECONDS")] = 600.0,
     ray: ray_options.Address = None,
     replicas: ray_options.Replicas = None,

@@ -28,7 +28,7 @@ class ServeSettings:
     hosts: Sequence[str] | None = ("localhost", "127.0.0.1", "::1")
     cors: Sequence[str] = ()
     max_choices: int = 64
-    max_body: int = 4 * 2**20
+    max_body: int = 2**20
     timeout: float | None = 600.0
     log_prompts: bool = False
 
