@@ -20,10 +20,15 @@ FLAGS = [
 ]
 
 
+PATIENCE = 60_000
+"""Milliseconds that a page may take, on a machine that does other things, too."""
+
+
 @contextmanager
 def opened_browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found

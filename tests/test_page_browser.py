@@ -249,10 +249,10 @@ def test_a_blank_is_seen_to_grow_and_to_shrink(browser: Any, dreamon: str) -> No
     grown = next(step for step, entry in entries if 2 in entry.sizes)
     page.locator("#slider").fill(str(grown))
     assert page.locator(".cell.mask.grown").count() == 2
-    assert page.locator(".cell.grown").first.evaluate("cell => getComputedStyle(cell).animationName") == "grow"
+    sync_api.expect(page.locator(".cell.grown").first).to_have_css("animation-name", "grow")
     gone = next(step for step, entry in entries if 0 in entry.sizes)
     page.locator("#slider").fill(str(gone))
-    assert page.locator(".gone").first.evaluate("mask => getComputedStyle(mask).animationName") == "shrink"
+    sync_api.expect(page.locator(".gone").first).to_have_css("animation-name", "shrink")
     reader.close()
 
 
@@ -498,5 +498,5 @@ def test_nothing_moves_for_readers_who_do_not_want_it(browser: Any, dreamon: str
     page.evaluate(
         "document.querySelector('.canvas').insertAdjacentHTML('beforeend', '<span class=\"cell grown\">a</span>')"
     )
-    assert page.locator(".cell.grown").first.evaluate("cell => getComputedStyle(cell).animationName") == "none"
+    sync_api.expect(page.locator(".cell.grown").first).to_have_css("animation-name", "none")
     reader.close()

@@ -175,7 +175,7 @@ def test_replicas_need_a_cluster_that_holds_them(address: str) -> None:
         invoke("serve", "--replicas", "2")
     with pytest.raises(SettingsError, match="--replicas takes a number"):
         invoke("serve", "--ray", address, "--replicas", "many")
-    with pytest.raises(SettingsError, match="the cluster has 2"):
+    with pytest.raises(SettingsError, match="room for 2 workers with 1 CPU each, not for 3"):
         invoke("serve", "--ray", address, "--replicas", "3", "--port", "0")
 
 
