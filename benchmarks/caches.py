@@ -42,12 +42,7 @@ WHOLE: dict[str, Mapping[str, Any]] = {
     "prompt, every 8 steps": {"cache": "prefix", "refresh_every": 8},
 }
 """Where the whole canvas is one block, both caches store the prompt and nothing else."""
-REFRESHED: dict[str, Mapping[str, Any]] = {
-    "none": {},
-    "dual, every 8 steps": {"cache": "dual", "refresh_every": 8},
-    "dual, every 4 steps": {"cache": "dual", "refresh_every": 4},
-}
-SETTINGS = {"8": IN_BLOCKS, "16": IN_BLOCKS, "16 refreshed": REFRESHED, "whole canvas": WHOLE}
+SETTINGS = {"8": IN_BLOCKS, "16": IN_BLOCKS, "whole canvas": WHOLE}
 """Blocks, and the caches that are compared in them."""
 THRESHOLDS = {"mini-gsm": (0.999, 0.98), "mini-code": (0.995, 0.98)}
 """Of Adaptive Parallel and of SOAR, as table1 chose them."""
@@ -67,15 +62,10 @@ def named(strategy: str, block: str, cache: str) -> str:
     return f"{strategy}, block {block}, cache {cache}"
 
 
-def length_of(block: str) -> int | None:
-    """The length of the blocks, None if the whole canvas is one."""
-    first = block.partition(" ")[0]
-    return int(first) if first.isdigit() else None
-
-
 def methods(task: str, block: str) -> dict[str, Method]:
+    length = int(block) if block.isdigit() else None
     return {
-        named(name, block, cache): Method(strategy, options={**options, "block_length": length_of(block)})
+        named(name, block, cache): Method(strategy, options={**options, "block_length": length})
         for name, strategy in strategies(task).items()
         for cache, options in SETTINGS[block].items()
     }
@@ -107,7 +97,7 @@ def page(kept: Mapping[str, Any]) -> str:
     head = ["strategy", "cache", "accuracy", "forwards", "times as fast", "p (gained, lost)"]
     for task, block in ((task, block) for task in THRESHOLDS for block in SETTINGS):
         if found := kept.get(f"{task} {block}"):
-            within = block if length_of(block) is None else f"blocks of {block}"
+            within = f"blocks of {block}" if block.isdigit() else block
             about = f"{found['made_with']} {found['problems']:,} problems."
             lines += ["", f"## {task}, {within}", "", about, "", table(head, [row[:-1] for row in found["rows"]])]
     return "\n".join(lines) + "\n"

@@ -255,7 +255,7 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         ["records lost", lost],
         ["records doubled", doubled],
         ["records whose text or counts differ from those of one process", len(wrong)],
-        ["lines equal to the last character", same],
+        ["lines equal to the last digit of every confidence", same],
     ]
     ok = code == lost == doubled == len(wrong) == 0
     print("nothing lost, doubled or changed" if ok else "SOMETHING DIFFERS", flush=True)

@@ -49,3 +49,9 @@ def write(page: Path, title: str, section: str, text: str) -> None:
     sections[section] = text.strip()
     parts = [f"# {title}", *(f"## {heading}\n\n{own}" for heading, own in sections.items())]
     page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def table_of(page: Path, section: str) -> str:
+    """The table under a heading of a page."""
+    text = page.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return "\n".join(line for line in text.splitlines() if line.startswith("|"))

@@ -17,8 +17,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks import caches
-from benchmarks.pages import RESULTS, table
+from benchmarks import caches, precision
+from benchmarks.pages import RESULTS, table, table_of
 from soar_dlm.strict_json import read_json
 
 PAGE, FOLDER = RESULTS.parent / "performance.md", RESULTS / "bench"
@@ -108,6 +108,8 @@ MADE: Mapping[str, Callable[[], str]] = {
     "ratios": ratios,
     "prompts": prompts,
     "caches": caches.compact,
+    "precision-time": lambda: table_of(precision.PAGE, "Time, 1 thread"),
+    "precision-accuracy": lambda: table_of(precision.PAGE, "Accuracy"),
     "machines": lambda: "\n".join(f"- {line}" for line in machines()),
 }
 
