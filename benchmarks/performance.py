@@ -41,6 +41,7 @@ MEASURED = {
     "--repeats 2",
     "canvas": f"{LONG} -s greedy --caches none,prefix,dual --over canvas=32,64,128 --threads 1 --repeats 1",
     "batch": f"{LONG} -n 32 -s greedy --caches none,dual --over requests=1,4,16 --threads 1 --repeats 1",
+    "elsewhere": f"{BOTH['greedy']} --threads 2",  # as greedy-2, on a machine of another kind
     "memory": "--block-length 64 --prompt 64 -n 256 --requests 32 -s greedy --tokens-per-step 64 --caches none,dual "
     "--threads 1 --repeats 1",
 }
