@@ -12,6 +12,7 @@ from typing import Annotated, Any, Optional
 
 import pytest
 import typer
+from benchmarks.cluster import nodes
 from typer.testing import CliRunner
 
 from soar_dlm.cli.ray import RayCommand
@@ -36,13 +37,8 @@ MODEL = ["-m", "random-llada", "-n", "8", "-s", "pbs", "--beam", "2"]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    from ray.cluster_utils import Cluster
-
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
-    yield cluster.address
-    cluster.shutdown()
+    with nodes(2) as cluster:
+        yield cluster.address
 
 
 def written(path: Path) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from benchmarks.cluster import nodes
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,13 +33,8 @@ START = ("--replicas", "2", "--api-key", "secret", "--cpus-per-worker", "0.5")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    from ray.cluster_utils import Cluster
-
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
-    yield cluster.address
-    cluster.shutdown()
+    with nodes(2) as cluster:
+        yield cluster.address
 
 
 @pytest.fixture(scope="module")
