@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-import soar_dlm
 from soar_dlm import checks
 from soar_dlm.cli import options as opt
 from soar_dlm.cli import ray as ray_options
@@ -188,11 +186,8 @@ def _settings(
     plan: Plan,
 ) -> dict[str, Any]:
     """Everything that the records depend on, known without loading the model."""
-    import numpy as np
-    import torch
-    import transformers
-
     from soar_dlm.evals.comparison import weights_fingerprint
+    from soar_dlm.evals.provenance import versions
     from soar_dlm.models.loading import hub_commit
 
     fingerprint = weights_fingerprint(model)
@@ -208,13 +203,7 @@ def _settings(
         "prompts": plan.prompts,
         "prompts_sha256": plan.sha256,
         "chunk": chunk,
-        "versions": {
-            "soar_dlm": soar_dlm.__version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": versions(),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,14 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-import numpy as np
 import torch
-import transformers
 
-import soar_dlm
 from soar_dlm import checks, files
 from soar_dlm.errors import SettingsError
 from soar_dlm.evals.manifest import Turn, turns
+from soar_dlm.evals.provenance import versions
 from soar_dlm.evals.record import Record
 from soar_dlm.evals.replay import Course, check_replayable
 from soar_dlm.evals.results import DAMAGED, RESULTS, TRACED, ResultFolder
@@ -298,13 +295,7 @@ def settings_of(
         "seed": seed,
         **({TRACED: True, "answer_mark": task.answer_mark} if traces else {}),
         "threads": torch.get_num_threads(),
-        "versions": {
-            "soar_dlm": soar_dlm.__version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": versions(),
     }
 
 

@@ -49,6 +49,21 @@ def library(checkout: Path | None = None) -> dict[str, Any]:
     return {"version": soar_dlm.__version__, "commit": commit, "modified": modified}
 
 
+def versions() -> dict[str, str]:
+    """The versions of everything that results depend on."""
+    import numpy as np
+    import torch
+    import transformers
+
+    return {
+        "soar_dlm": soar_dlm.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": np.__version__,
+    }
+
+
 def _git(root: Path, *arguments: str) -> str | None:
     """What git answers; None where it is not installed or refuses."""
     try:

@@ -44,7 +44,7 @@ def make_app(lm: AsyncLM, settings: ServeSettings | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,  # both fetch scripts from elsewhere
-        redirect_slashes=False,  # behind a proxy it would lead a client, and its key, from https to http
+        redirect_slashes=False,  # behind a TLS proxy, a redirect would send the client's key over plain http
         responses=failures.RESPONSES,
     )
     allowed = settings or ServeSettings()
