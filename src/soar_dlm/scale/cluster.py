@@ -92,7 +92,8 @@ def _check_reachable(address: str | None) -> None:
 def _unusable(address: str | None, error: Exception) -> SettingsError:
     return SettingsError(
         f"The Ray cluster at {address or 'this machine'} cannot be used: {first_line(error)}. Start one with "
-        "'ray start --head', or leave the address out to have one started here."
+        "'ray start --head', or leave the address out to have one started here. If it runs and asks for a token, set "
+        "RAY_AUTH_MODE=token."
     )
 
 
