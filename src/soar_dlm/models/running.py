@@ -17,7 +17,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAtte
 
 from soar_dlm.errors import SettingsError, first_line
 from soar_dlm.models.masked_lm import Ints, ModelFacts, Past, Rows, Stored, output_column
-from soar_dlm.models.packed_head import PackedHead
+from soar_dlm.models.packed import PackedHead, pack_layers
 from soar_dlm.models.stock import has_full_attention, is_own_class, look_both_ways
 from soar_dlm.models.stored import Joining, longest_stored
 
@@ -128,14 +128,14 @@ class TransformersLM(LoadedLM):
     2. The head is whatever the model computes from the backbone's states, run on the requested places only.
 
     The model is put into evaluation mode and made to attend in both directions; otherwise it stays as it was. If it is
-    ``frozen``, nobody else changes its weights, and the head may keep a copy of them in another layout.
+    ``frozen``, nobody else uses its weights, and they are laid out anew where that is faster.
     """
 
     def __init__(self, model: Any, facts: ModelFacts, *, predicts_next: bool = False, frozen: bool = False) -> None:
         model.eval()
         look_both_ways(model)
         self.backbone = model.base_model
-        self._forward: Callable[..., Any] = self.backbone
+        self._forward: Callable[..., Any] = self._first_forward if frozen and is_own_class(model) else self.backbone
         super().__init__(self.backbone, facts, predicts_next)
         self._rest = _without_backbone(model)
         self._matrix = lone_matrix(self._rest) if is_own_class(model) else None
@@ -169,6 +169,12 @@ class TransformersLM(LoadedLM):
             self.hidden(Rows.packed([row], [np.arange(1)], self._facts.pad_id, self.device))
         except Exception as error:  # there is no compiler, or it cannot compile this model
             raise SettingsError(f"The model cannot be compiled: {first_line(error)}. Leave compile out.") from error
+
+    def _first_forward(self, **inputs: Any) -> Any:
+        """Not before it is known that the model will not be compiled: compilers take plain layers."""
+        pack_layers(self.backbone)
+        self._forward = self.backbone
+        return self._forward(**inputs)
 
     def _run(self, ids: Tensor, inputs: Mapping[str, Any], row: Tensor, column: Tensor, padding: Tensor) -> Tensor:
         """The states from which these places are predicted: [P, D]."""
