@@ -1,4 +1,4 @@
-"""What Ray costs and what it survives: ``soar batch --ray`` on a cluster of two nodes on this machine.
+"""What Ray costs and what it survives: ``soar batch --ray`` on a cluster by ``ray start``, two nodes on this machine.
 
     python -m benchmarks.cluster speed      prompts per second of one process, of one worker, of two; about 10 minutes
     python -m benchmarks.cluster costs      planning, scheduling, writing, merging: what the simulation reckons with
@@ -20,13 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.pages import RESULTS, SCALE, conditions, fill, table, write
+from benchmarks.ray_nodes import Nodes, nodes
 from soar_dlm.scale.cluster import connected
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import Plan, planned
@@ -51,21 +51,6 @@ def prompts_file(path: Path, count: int) -> Path:
     lines = (json.dumps({"id": number, "prompt": one.prompt}) for number, one in enumerate(problems))
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-@contextmanager
-def nodes(count: int) -> Iterator[Any]:
-    """A cluster of nodes with one CPU each, on this machine; the first is the head."""
-    from ray.cluster_utils import Cluster
-
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    for _ in range(count - 1):
-        cluster.add_node(num_cpus=1)
-    try:
-        yield cluster
-    finally:
-        cluster.shutdown()
 
 
 class Ready:
@@ -221,7 +206,7 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         moments = sorted(chance.sample(range(1, chunks - 2), len(events)))
         told, old = list[str](), set[int]()
         with nodes(2) as cluster:
-            spare = cluster.add_node(num_cpus=1)
+            spare = cluster.add()
             on_ray = [*command, "-o", str(folder / "many"), "--ray", cluster.address, "--workers", "1-3"]
             driver = subprocess.Popen(on_ray)
             shards = Shards(folder / "many")
@@ -230,36 +215,39 @@ def faults(prompts: int, kills: int, seed: int) -> str:
                 told.append(f"{event} after {len(shards.done())} chunks")
                 print(told[-1], flush=True)
                 if event == "worker":
-                    _kill_worker(chance, driver, old)
+                    _kill_worker(chance, driver, cluster, old)
                 elif event == "driver":
                     driver.send_signal(signal.SIGKILL)
                     driver.wait()
-                    old = _workers()
+                    old = cluster.workers()
                     driver = subprocess.Popen(on_ray)
                 else:
-                    cluster.remove_node(spare, allow_graceful=False)
-                    cluster.add_node(num_cpus=1)
+                    cluster.remove(spare)
+                    spare = cluster.add()
             code = driver.wait()
         one, many = (_records(folder / name) for name in ("one", "many"))
         shutil.rmtree(folder / "one")
     numbers = [record["index"] for record in many]
     wrong = [a["index"] for a, b in zip(one, many, strict=False) if any(a.get(name) != b.get(name) for name in EXACT)]
     same = sum(a == b for a, b in zip(one, many, strict=False))
+    unlike = sorted({name for a, b in zip(one, many, strict=False) for name in {*a, *b} if a.get(name) != b.get(name)})
     lost, doubled = len(set(range(prompts)) - set(numbers)), len(numbers) - len(set(numbers))
-    rows = [
+    rows: list[list[object]] = [
         ["prompts", prompts],
         ["workers killed (SIGKILL)", kills],
         ["drivers killed (SIGKILL) and run again", 3],
-        ["nodes removed", 1],
+        ["nodes removed (SIGKILL to all of its processes), and another added", 1],
         ["exit code of the last driver", code],
         ["records lost", lost],
         ["records doubled", doubled],
         ["records whose text or counts differ from those of one process", len(wrong)],
-        ["lines equal to the last digit of every confidence", same],
+        ["lines equal to the last digit", same],
+        ["what differs in the others", ", ".join(unlike) or "nothing"],
     ]
     ok = code == lost == doubled == len(wrong) == 0
     print("nothing lost, doubled or changed" if ok else "SOMETHING DIFFERS", flush=True)
-    return f"{table(['', ''], rows)}\n\nWhat was killed: {'; '.join(told)} of {chunks}.\n\n{conditions()}"
+    setting = "A cluster of three nodes by `ray start`, each with one CPU; `soar batch --ray HOST:PORT --workers 1-3`."
+    return f"{setting}\n\n{table(['', ''], rows)}\n\nWhat was killed: {'; '.join(told)} of {chunks}.\n\n{conditions()}"
 
 
 def _wait(driver: subprocess.Popen[bytes], ready: Any) -> None:
@@ -270,33 +258,16 @@ def _wait(driver: subprocess.Popen[bytes], ready: Any) -> None:
         time.sleep(0.05)
 
 
-def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes], old: Collection[int]) -> None:
+def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes], cluster: Nodes, old: Collection[int]) -> None:
     """Kill one of the actors that decode, as soon as there is one that is not left from an earlier driver."""
     found: list[int] = []
 
     def ready() -> bool:
-        found[:] = sorted(_workers() - set(old))
+        found[:] = sorted(cluster.workers() - set(old))
         return bool(found)
 
     _wait(driver, ready)
     os.kill(chance.choice(found), signal.SIGKILL)
-
-
-def _workers() -> set[int]:
-    """The actors of the cluster that this process has started, and of no other."""
-    parents: dict[int, int] = {}
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        with suppress(OSError):
-            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-    own = [pid for pid, raylet in parents.items() if parents.get(raylet) == os.getpid()]
-    return {pid for pid in own if _name(pid).startswith("ray::MapWorker")}
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from benchmarks.cluster import nodes
 from benchmarks.load import CLIENTS, Tally, besieged, connection, expected, percentiles, server
 from benchmarks.pages import RESULTS, conditions, table, write
+from benchmarks.ray_nodes import nodes
 
 SECONDS = 120.0
 SAID = {"kill": "one killed", "update": "updated"}

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Optional
 
 import pytest
 import typer
-from benchmarks.cluster import nodes
 from typer.testing import CliRunner
 
 from soar_dlm.cli.ray import RayCommand
 from soar_dlm.errors import CheckpointError, SettingsError, SoarError, UnexpectedError
-from soar_dlm.scale.cluster import connected, own_error
+from soar_dlm.scale.cluster import connected, own_error, resources
 from soar_dlm.scale.evaluation import _check_alike
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import planned
@@ -26,6 +25,7 @@ from soar_dlm.scale.pool import Pool, mapped, pool_of
 from soar_dlm.scale.shards import Shards
 from soar_dlm.scale.worker import Done, Task
 from tests.command import invoke
+from tests.ray_nodes import nodes
 from tests.ray_work import broken, dying, failing_later, never_starting
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'soar-dlm[scale]'")
@@ -204,6 +204,15 @@ def test_more_workers_than_the_cluster_holds_are_refused(address: str) -> None:
             pool_of((3, 3), None, None)
         with pytest.raises(SettingsError, match="GPU"):
             pool_of((1, 1), None, 1.0)
+
+
+def test_a_cluster_that_asks_for_no_token_is_shown_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would show it, and wait for answers that show it too."""
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    with connected(address):
+        assert resources()["CPU"] == 2.0
+    assert os.environ["RAY_AUTH_MODE"] == "token"
 
 
 def test_a_cluster_that_is_not_there_is_a_sentence() -> None:

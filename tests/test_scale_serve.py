@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from benchmarks.cluster import nodes
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from soar_dlm.errors import SettingsError, SoarError
 from soar_dlm.lm import load
 from tests.command import invoke
+from tests.ray_nodes import nodes
 from tests.serving import Process, eventually, serve_process
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'soar-dlm[scale]'")

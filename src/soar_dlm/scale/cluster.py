@@ -9,10 +9,11 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from soar_dlm.errors import MissingExtra, SettingsError, SoarError, first_line
+from soar_dlm.scale.tokens import SECONDS, shown_to
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anyone
@@ -21,8 +22,6 @@ QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what other processes write into the terminal, such as why a worker died
 }
 """What Ray is told, unless the user has told it otherwise, so that the terminal has only what we say."""
-SECONDS = 10.0
-"""How long a cluster may take to answer at all."""
 
 
 def import_ray() -> Any:
@@ -42,17 +41,19 @@ def connected(address: str | None) -> Iterator[None]:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     ray = import_ray()
-    _check_reachable(address)
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
-    try:
-        with _no_stderr(), _same_signals():
-            ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
-    except Exception as error:  # each way of not reaching a cluster has its own kind
-        raise _unusable(address, error) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            place = _found(address) if address else None
+            stack.enter_context(shown_to(place))
+            with _no_stderr(), _same_signals():
+                ray.init(address=place or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
+        except SettingsError:
+            raise
+        except Exception as error:  # each way of not reaching a cluster has its own kind
+            raise _unusable(address, error) from error
+        stack.callback(ray.shutdown)
         yield
-    finally:
-        ray.shutdown()
 
 
 @contextmanager
@@ -79,21 +80,21 @@ def _same_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _check_reachable(address: str | None) -> None:
-    """Refuse at once a port where nothing answers; Ray would try for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
-        except (OSError, OverflowError) as error:
-            raise _unusable(address, error) from error
+def _found(address: str) -> str:
+    """The cluster's HOST:PORT, where something answers; where nothing does, Ray would try for minutes."""
+    from ray._private.services import canonicalize_bootstrap_address
+
+    place = str(canonicalize_bootstrap_address(address))
+    host, _, port = place.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
+    return place
 
 
 def _unusable(address: str | None, error: Exception) -> SettingsError:
+    place = f"at {address}" if address not in (None, "auto") else "of this machine"
     return SettingsError(
-        f"The Ray cluster at {address or 'this machine'} cannot be used: {first_line(error)}. Start one with "
-        "'ray start --head', or leave the address out to have one started here. If it runs and asks for a token, set "
-        "RAY_AUTH_MODE=token."
+        f"The Ray cluster {place} cannot be used: {first_line(error)}. Start one with "
+        "'ray start --head', or leave the address out to have one started here."
     )
 
 
