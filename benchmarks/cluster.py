@@ -212,7 +212,8 @@ def faults(prompts: int, kills: int, seed: int) -> str:
             shards = Shards(folder / "many")
             for moment, event in zip(moments, events, strict=True):
                 _wait(driver, lambda moment=moment: len(shards.done()) >= moment)
-                told.append(f"{event} after {len(shards.done())} chunks")
+                lost = f" with {len(cluster.workers(spare))} workers" if event == "node" else ""
+                told.append(f"{event}{lost} after {len(shards.done())} chunks")
                 print(told[-1], flush=True)
                 if event == "worker":
                     _kill_worker(chance, driver, cluster, old)
@@ -231,20 +232,20 @@ def faults(prompts: int, kills: int, seed: int) -> str:
     wrong = [a["index"] for a, b in zip(one, many, strict=False) if any(a.get(name) != b.get(name) for name in EXACT)]
     same = sum(a == b for a, b in zip(one, many, strict=False))
     unlike = sorted({name for a, b in zip(one, many, strict=False) for name in {*a, *b} if a.get(name) != b.get(name)})
-    lost, doubled = len(set(range(prompts)) - set(numbers)), len(numbers) - len(set(numbers))
+    missing, doubled = len(set(range(prompts)) - set(numbers)), len(numbers) - len(set(numbers))
     rows: list[list[object]] = [
         ["prompts", prompts],
         ["workers killed (SIGKILL)", kills],
         ["drivers killed (SIGKILL) and run again", 3],
         ["nodes removed (SIGKILL to all of its processes), and another added", 1],
         ["exit code of the last driver", code],
-        ["records lost", lost],
+        ["records lost", missing],
         ["records doubled", doubled],
         ["records whose text or counts differ from those of one process", len(wrong)],
         ["lines equal to the last digit", same],
         ["what differs in the others", ", ".join(unlike) or "nothing"],
     ]
-    ok = code == lost == doubled == len(wrong) == 0
+    ok = code == missing == doubled == len(wrong) == 0
     print("nothing lost, doubled or changed" if ok else "SOMETHING DIFFERS", flush=True)
     setting = "A cluster of three nodes by `ray start`, each with one CPU; `soar batch --ray HOST:PORT --workers 1-3`."
     return f"{setting}\n\n{table(['', ''], rows)}\n\nWhat was killed: {'; '.join(told)} of {chunks}.\n\n{conditions()}"

@@ -64,9 +64,9 @@ class Nodes:
         node.wait()
         self.alive.remove(node)
 
-    def workers(self) -> set[int]:
-        """The processes that decode."""
-        found = {pid for node in self.alive for pid in descendants(node.pid)}
+    def workers(self, *of: Node) -> set[int]:
+        """The processes that decode, on these nodes or on all."""
+        found = {pid for node in of or self.alive for pid in descendants(node.pid)}
         return {pid for pid in found if _name(pid).startswith("ray::MapWorker")}
 
 

@@ -1,8 +1,8 @@
 """Tokens, by which a Ray cluster knows who may use it.
 
 Some clusters ask for a token and others do not. Ray looks for this machine's in ``RAY_AUTH_TOKEN``, in the file that
-``RAY_AUTH_TOKEN_PATH`` names and in ``~/.ray/auth_token``, but shows it only if ``RAY_AUTH_MODE`` is ``token``; then it
-takes no answer from a cluster that asks for none. So we ask the cluster, and set the mode that it takes.
+``RAY_AUTH_TOKEN_PATH`` names and in ``~/.ray/auth_token``, but shows it only if ``RAY_AUTH_MODE`` is ``token``. So we
+ask the cluster, and set the mode it takes; one that asks for no token is shown none.
 """
 
 from __future__ import annotations
