@@ -27,8 +27,8 @@ def pack_layers(backbone: nn.Module) -> None:
     if sum(layer.weight.nbytes for layer in layers) < LEAST:
         return
     for layer in layers:
-        if (packed := _packed(layer.weight)) is not None:
-            layer.forward = partial(_product, packed=packed, bias=layer.bias)  # type: ignore[method-assign]
+        if (packed := laid_out(layer.weight)) is not None:
+            layer.forward = partial(multiply, packed=packed, bias=layer.bias)  # type: ignore[method-assign]
             layer.weight = nn.Parameter(layer.weight.to("meta"), requires_grad=False)
 
 
@@ -53,30 +53,30 @@ class PackedHead:
         """The packed matrix, if it is large and can be packed."""
         if matrix.nbytes < LEAST:
             return None
-        tiles = [_packed(tile) for tile in torch.split(matrix, TILE)]
+        tiles = [laid_out(tile) for tile in torch.split(matrix, TILE)]
         packed = [tile for tile in tiles if tile is not None]
         return cls(packed) if len(packed) == len(tiles) else None
 
     def multiply(self, states: Tensor, out: Tensor) -> None:
         """Write the product into ``out`` [S, V]."""
         for own, tile in zip(torch.split(out, TILE, dim=1), self._tiles, strict=True):
-            own.copy_(_product(states, tile))
+            own.copy_(multiply(states, tile))
 
 
-def _packed(matrix: Tensor) -> Tensor | None:
+def laid_out(matrix: Tensor) -> Tensor | None:
     """The matrix [N, D], rearranged; None if this processor or this build of PyTorch cannot do it."""
     usable = matrix.device.type == "cpu" and matrix.dtype in (torch.float32, torch.bfloat16)
     if not usable or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return None
     try:
         packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(matrix.detach(), None)
-        _product(matrix.new_zeros(1, matrix.shape[1]), packed)
+        multiply(matrix.new_zeros(1, matrix.shape[1]), packed)
     except (AttributeError, RuntimeError, NotImplementedError):  # these operators are PyTorch's own, not promised
         return None
     return packed
 
 
-def _product(states: Tensor, packed: Tensor, bias: Tensor | None = None) -> Tensor:
+def multiply(states: Tensor, packed: Tensor, bias: Tensor | None = None) -> Tensor:
     """The product of states [..., D] with a rearranged matrix [N, D]: [..., N]."""
     found: Tensor = torch.ops.mkldnn._linear_pointwise(states.to(packed.dtype), packed, bias, "none", [], "")
     return found
