@@ -26,7 +26,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.pages import RESULTS, SCALE, conditions, fill, table, write
-from benchmarks.ray_nodes import Nodes, nodes
+from benchmarks.ray_nodes import Node, Nodes, nodes
 from soar_dlm.scale.cluster import connected
 from soar_dlm.scale.here import run_here
 from soar_dlm.scale.inputs import Plan, planned
@@ -201,19 +201,19 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         subprocess.run([*command, "-o", str(folder / "one")], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         print(f"one process: {time.perf_counter() - started:.0f} s", flush=True)
         chunks = -(-prompts // 20)
-        events = ["worker"] * kills + ["driver"] * 3 + ["node"]
+        events = ["worker"] * kills + ["driver"] * 3
         chance.shuffle(events)
+        events.insert(len(events) // 2, "node")
         moments = sorted(chance.sample(range(1, chunks - 2), len(events)))
         told, old = list[str](), set[int]()
         with nodes(2) as cluster:
-            spare = cluster.add()
+            cluster.add()
             on_ray = [*command, "-o", str(folder / "many"), "--ray", cluster.address, "--workers", "1-3"]
             driver = subprocess.Popen(on_ray)
             shards = Shards(folder / "many")
             for moment, event in zip(moments, events, strict=True):
                 _wait(driver, lambda moment=moment: len(shards.done()) >= moment)
-                lost = f" with {len(cluster.workers(spare))} workers" if event == "node" else ""
-                told.append(f"{event}{lost} after {len(shards.done())} chunks")
+                told.append(f"{event} after {len(shards.done())} chunks")
                 print(told[-1], flush=True)
                 if event == "worker":
                     _kill_worker(chance, driver, cluster, old)
@@ -223,8 +223,8 @@ def faults(prompts: int, kills: int, seed: int) -> str:
                     old = cluster.workers()
                     driver = subprocess.Popen(on_ray)
                 else:
-                    cluster.remove(spare)
-                    spare = cluster.add()
+                    _remove_node(driver, cluster, old)
+                    cluster.add()
             code = driver.wait()
         one, many = (_records(folder / name) for name in ("one", "many"))
         shutil.rmtree(folder / "one")
@@ -237,7 +237,7 @@ def faults(prompts: int, kills: int, seed: int) -> str:
         ["prompts", prompts],
         ["workers killed (SIGKILL)", kills],
         ["drivers killed (SIGKILL) and run again", 3],
-        ["nodes removed (SIGKILL to all of its processes), and another added", 1],
+        ["nodes removed while they decoded (SIGKILL to all processes), and another added", 1],
         ["exit code of the last driver", code],
         ["records lost", missing],
         ["records doubled", doubled],
@@ -257,6 +257,18 @@ def _wait(driver: subprocess.Popen[bytes], ready: Any) -> None:
         if driver.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"the driver ended with {driver.poll()} before its time")
         time.sleep(0.05)
+
+
+def _remove_node(driver: subprocess.Popen[bytes], cluster: Nodes, old: Collection[int]) -> None:
+    """Remove a node, not the head, as soon as there is one that decodes."""
+    found: list[Node] = []
+
+    def ready() -> bool:
+        found[:] = [node for node in cluster.alive[1:] if cluster.workers(node) - set(old)]
+        return bool(found)
+
+    _wait(driver, ready)
+    cluster.remove(found[0])
 
 
 def _kill_worker(chance: random.Random, driver: subprocess.Popen[bytes], cluster: Nodes, old: Collection[int]) -> None:
