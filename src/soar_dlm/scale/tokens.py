@@ -38,28 +38,28 @@ def shown_to(address: str | None) -> Iterator[None]:
             _agree(address)
         yield
     finally:
+        _set("disabled")
         for name, value in before.items():
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-        _read_again()
 
 
 def _make_sure_of_one() -> None:
-    """Have a token for a cluster of our own. Left to itself, Ray writes one into the home folder.
-
-    From then on it would ask every cluster of this user for that token.
+    """Have a token for a cluster of our own, unless there shall be none. Left to itself, Ray writes one into the home
+    folder, and from then on asks every cluster of this user for it.
     """
-    if os.environ.get(MODE, "token").lower() == "token" and not _have_one():
+    wanted = os.environ.get(MODE, "token")
+    _set("disabled")
+    if wanted.lower() == "token" and not _have_one():
         os.environ[TOKEN] = secrets.token_hex(32)
-        _read_again()
+    _set(wanted)
 
 
 def _agree(address: str) -> None:
     """Find the mode that the cluster takes."""
     for mode in ("disabled", "token"):
-        os.environ[MODE] = mode
-        _read_again()
+        _set(mode)
         if mode == "token" and not _have_one():
             raise _refused(address, "asks for a token, and this machine has none")
         if _is_taken(address):
@@ -102,11 +102,12 @@ def _have_one() -> bool:
         raise SettingsError(f"Ray's token cannot be read: {error.message}.") from error
 
 
-def _read_again() -> None:
-    """Tell Ray, which remembers, that the environment has changed.
+def _set(mode: str) -> None:
+    """Set the mode, and have Ray, which remembers both, look for mode and token again.
 
-    The mode comes first: a connection that is ending would look for a token that is gone, and end the process.
+    The token comes last: if there is none in mode "token", a connection that is still ending would end the process.
     """
+    os.environ[MODE] = mode
     _core().Config.initialize("")
     _core().AuthenticationTokenLoader.instance().reset_cache()
 
