@@ -1,4 +1,4 @@
-"""What Ray costs and what it survives: ``soar batch --ray`` on a cluster by ``ray start``, two nodes on this machine.
+"""What Ray costs and what it survives: ``soar batch --ray`` on nodes by ``ray start``, all on this machine.
 
     python -m benchmarks.cluster speed      prompts per second of one process, of one worker, of two; about 10 minutes
     python -m benchmarks.cluster costs      planning, scheduling, writing, merging: what the simulation reckons with

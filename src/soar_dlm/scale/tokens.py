@@ -46,8 +46,9 @@ def shown_to(address: str | None) -> Iterator[None]:
 
 
 def _make_sure_of_one() -> None:
-    """Have a token for a cluster of our own, unless there shall be none. Left to itself, Ray writes one into the home
-    folder, and from then on asks every cluster of this user for it.
+    """Provide a token for a cluster of our own, unless the user has turned tokens off.
+
+    Left to itself, Ray writes one into the home folder, and every cluster that this user starts later asks for it.
     """
     wanted = os.environ.get(MODE, "token")
     _set("disabled")
