@@ -111,9 +111,13 @@ def speed(prompts: int, rounds: int) -> str:
         f"{prompts} prompts of mini-gsm for each worker, {MODEL}, SOAR, canvas {LENGTH}, chunks of 8, one thread each, "
         f"{rounds} rounds in turns; the machine has {os.cpu_count()} cores for two workers, the driver and Ray.\n\n"
         + table(["", "prompts/s", "per worker, of one process"], rows)
-        + f"\n\nRay adds {median(over):.1f} ms to a prompt of {1000 / median(one):.0f} ms (rounds: "
-        + f"{', '.join(f'{value:.1f}' for value in over)}).\n\n{conditions()}"
+        + f"\n\nOverhead of Ray per prompt: {median(over):+.1f} ms on {1000 / median(one):.0f} ms (rounds: "
+        + f"{', '.join(f'{value:+.1f}' for value in over)}){_in_noise(over)}.\n\n{conditions()}"
     )
+
+
+def _in_noise(differences: Collection[float]) -> str:
+    return ", so less than rounds differ by" if min(differences) <= 0 <= max(differences) else ""
 
 
 def _idle() -> Callable[[str], str]:
