@@ -42,6 +42,8 @@ def whole_number(
 
 
 def _whole(value: Any) -> int | None:
+    if type(value) is int:  # what nearly all are; asking an abstract class takes ten times as long
+        return value
     if isinstance(value, bool) or not isinstance(value, Integral):
         return None
     try:
@@ -60,6 +62,8 @@ def real_number(name: str, value: Any, low: float, high: float, *, open_low: boo
 
 def _real(value: Any) -> float | None:
     """The number as int or float: an int that a float cannot hold exactly becomes the nearest float."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -152,7 +156,7 @@ def whole_numbers(
 
 def _index(value: Any) -> int | None:
     """A whole number, also one in an array or tensor of one entry without dimensions."""
-    if isinstance(value, Integral):
+    if type(value) is int or isinstance(value, Integral):
         return _whole(value)
     if getattr(value, "shape", None) != () or str(getattr(value, "dtype", "bool")).endswith("bool"):
         return None

@@ -47,12 +47,16 @@ class Playback:
 
     def canvas(self, place: Place) -> Canvas:
         """The canvas of an entry; that of Place(0, 0) is the one that decoding started from."""
-        if place not in self._canvases:
-            for one in self.trace.places(place):
-                if one not in self._canvases:
-                    entry = self.trace.at(one)
-                    before = self._canvases[Place(entry.after, entry.origin if entry.after else 0)]
-                    self._canvases[one] = after_step(before, entry, one.step, self.scene.filler)
+        unmade: list[tuple[Place, Place]] = []
+        at = place
+        while at not in self._canvases:
+            entry = self.trace.at(at)
+            parent = Place(entry.after, entry.origin if entry.after else 0)
+            unmade.append((parent, at))
+            at = parent
+        for parent, one in reversed(unmade):
+            before, entry = self._canvases[parent], self.trace.at(one)
+            self._canvases[one] = after_step(before, entry, one.step, self.scene.filler)
         return self._canvases[place]
 
     def answer(self) -> list[Cell]:
@@ -100,26 +104,32 @@ def start_of(scene: Scene) -> Canvas:
 
 def after_step(before: Canvas, entry: BeamEntry, step: int, filler: int) -> Canvas:
     """The canvas that an entry leaves of its parent's; an entry that leaves no mask has had the rest filled in."""
-    edits = sorted((at, size - 1) for at, size in zip(entry.positions, entry.sizes, strict=True))
-    places, shifts = [at for at, _ in edits], [0, *accumulate(change for _, change in edits)]
-    changed = {
-        at: (token, sure, size)
-        for at, token, sure, size in zip(entry.positions, entry.tokens, entry.confidence, entry.sizes, strict=True)
-    }
-    canvas: dict[int, Cell] = {}
-    for at, cell in before.items():
-        moved = at + shifts[bisect_left(places, at)]
-        if at not in changed:
-            canvas[moved] = cell
-            continue
-        token, sure, size = changed[at]
-        if size == 1 and entry.mode != "reopened":
-            canvas[moved] = Cell(cell.blank, token, sure, step, entry.mode)
-        else:
-            canvas |= {moved + offset: Cell(cell.blank) for offset in range(size)}
+    changed = zip(entry.positions, entry.tokens, entry.confidence, entry.sizes, strict=True)
+    canvas = dict(before)
+    for at, token, sure, _ in changed:
+        if at in before:
+            cell = Cell(before[at].blank)
+            canvas[at] = cell if entry.mode == "reopened" else Cell(cell.blank, token, sure, step, entry.mode)
+    if any(size != 1 for size in entry.sizes):
+        canvas = _moved(canvas, entry)
     if entry.left == 0:
         canvas = {at: cell if cell.token is not None else Cell(cell.blank, filler) for at, cell in canvas.items()}
     return canvas
+
+
+def _moved(canvas: Canvas, entry: BeamEntry) -> dict[int, Cell]:
+    """The canvas with as many masks as the entry says in place of each position whose size it changed."""
+    sizes = {at: size for at, size in zip(entry.positions, entry.sizes, strict=True) if size != 1}
+    places = sorted(sizes)
+    shifts = [0, *accumulate(sizes[at] - 1 for at in places)]
+    moved: dict[int, Cell] = {}
+    for at, cell in canvas.items():
+        first = at + shifts[bisect_left(places, at)]
+        if at in sizes:
+            moved |= {first + offset: Cell(cell.blank) for offset in range(sizes[at])}
+        else:
+            moved[first] = cell
+    return moved
 
 
 def text_of(canvas: Canvas, scene: Scene) -> str:
