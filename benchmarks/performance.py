@@ -32,6 +32,7 @@ BOTH = {
     "greedy": f"{LONG} -n 128 -s greedy --caches none,prefix,dual --baseline --repeats 1",
     "soar": f"{LONG} -n 128 -s soar --beam 2 --threshold 0.5 --caches none,dual --baseline --repeats 1",
     "beam": f"{LONG} -n 128 -s pbs --over beam=1,2,4 --caches dual --repeats 3",
+    "soar-beam": f"{LONG} -n 128 -s soar --threshold 0.5 --over beam=1,2,4 --caches dual --repeats 3",
     "requests": f"{LONG} -n 64 -s greedy --caches dual --requests 16 --mixed --one-by-one --repeats 2",
 }
 """Measured with one thread and with two: what ``soar bench`` is asked."""
@@ -75,7 +76,9 @@ def ratios() -> str:
     """Every ratio, with as many threads as everything was measured with."""
     measured = [threads for threads in THREADS if all((FOLDER / f"{one}-{threads}.json").exists() for one in BOTH)]
     rows = [[words, *(_ratio(*how, threads) for threads in measured)] for words, how in RATIOS.items()]
-    rows.append(["PBS, dual cache: seconds with K = 4 over those with K = 1", *map(_wider, measured)])
+    for name, where in {"PBS": "beam", "SOAR": "soar-beam"}.items():
+        wider = (_wider(f"{where}-{threads}", name.lower()) for threads in measured)
+        rows.append([f"{name}, dual cache: seconds with K = 4 over those with K = 1", *wider])
     return table(["", *(THREADS[threads] for threads in measured)], rows)
 
 
@@ -84,9 +87,9 @@ def _ratio(where: str, one: str, other: str, threads: str) -> str:
     return f"{found[one, None]['tokens_per_second'] / found[other, None]['tokens_per_second']:.2f}"
 
 
-def _wider(threads: str) -> str:
-    found = lanes(f"beam-{threads}")
-    return f"{found['pbs, dual', 4]['median'] / found['pbs, dual', 1]['median']:.2f}"
+def _wider(where: str, strategy: str) -> str:
+    found = lanes(where)
+    return f"{found[f'{strategy}, dual', 4]['median'] / found[f'{strategy}, dual', 1]['median']:.2f}"
 
 
 def prompts() -> str:
