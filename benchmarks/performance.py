@@ -64,6 +64,11 @@ RATIOS: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 """In words, where it was measured, and by whose tokens per second over whose."""
+WIDER: Mapping[str, tuple[str, str]] = {
+    "PBS, dual cache: seconds with K = 4 over those with K = 1": ("beam", "pbs, dual"),
+    "SOAR, dual cache: seconds with K = 4 over those with K = 1": ("soar-beam", "soar, dual"),
+}
+"""In words, where it was measured, and with whom."""
 
 
 def lanes(name: str) -> dict[tuple[str, Any], Mapping[str, Any]]:
@@ -76,9 +81,7 @@ def ratios() -> str:
     """Every ratio, with as many threads as everything was measured with."""
     measured = [threads for threads in THREADS if all((FOLDER / f"{one}-{threads}.json").exists() for one in BOTH)]
     rows = [[words, *(_ratio(*how, threads) for threads in measured)] for words, how in RATIOS.items()]
-    for name, where in {"PBS": "beam", "SOAR": "soar-beam"}.items():
-        wider = (_wider(f"{where}-{threads}", name.lower()) for threads in measured)
-        rows.append([f"{name}, dual cache: seconds with K = 4 over those with K = 1", *wider])
+    rows += [[words, *(_wider(*how, threads) for threads in measured)] for words, how in WIDER.items()]
     return table(["", *(THREADS[threads] for threads in measured)], rows)
 
 
@@ -87,9 +90,9 @@ def _ratio(where: str, one: str, other: str, threads: str) -> str:
     return f"{found[one, None]['tokens_per_second'] / found[other, None]['tokens_per_second']:.2f}"
 
 
-def _wider(where: str, strategy: str) -> str:
-    found = lanes(where)
-    return f"{found[f'{strategy}, dual', 4]['median'] / found[f'{strategy}, dual', 1]['median']:.2f}"
+def _wider(where: str, entrant: str, threads: str) -> str:
+    found = lanes(f"{where}-{threads}")
+    return f"{found[entrant, 4]['median'] / found[entrant, 1]['median']:.2f}"
 
 
 def prompts() -> str:
