@@ -117,7 +117,7 @@ def speed(prompts: int, rounds: int) -> str:
 
 
 def _in_noise(differences: Collection[float]) -> str:
-    return ", so less than rounds differ by" if min(differences) <= 0 <= max(differences) else ""
+    return ", within the spread of the rounds" if min(differences) <= 0 <= max(differences) else ""
 
 
 def _idle() -> Callable[[str], str]:

@@ -47,16 +47,14 @@ class Playback:
 
     def canvas(self, place: Place) -> Canvas:
         """The canvas of an entry; that of Place(0, 0) is the one that decoding started from."""
-        unmade: list[tuple[Place, Place]] = []
+        unmade: list[Place] = []
         at = place
         while at not in self._canvases:
-            entry = self.trace.at(at)
-            parent = Place(entry.after, entry.origin if entry.after else 0)
-            unmade.append((parent, at))
-            at = parent
-        for parent, one in reversed(unmade):
-            before, entry = self._canvases[parent], self.trace.at(one)
-            self._canvases[one] = after_step(before, entry, one.step, self.scene.filler)
+            unmade.append(at)
+            at = self.trace.at(at).parent
+        for one in reversed(unmade):
+            entry = self.trace.at(one)
+            self._canvases[one] = after_step(self._canvases[entry.parent], entry, one.step, self.scene.filler)
         return self._canvases[place]
 
     def answer(self) -> list[Cell]:
@@ -104,12 +102,11 @@ def start_of(scene: Scene) -> Canvas:
 
 def after_step(before: Canvas, entry: BeamEntry, step: int, filler: int) -> Canvas:
     """The canvas that an entry leaves of its parent's; an entry that leaves no mask has had the rest filled in."""
-    changed = zip(entry.positions, entry.tokens, entry.confidence, entry.sizes, strict=True)
     canvas = dict(before)
-    for at, token, sure, _ in changed:
+    for at, token, sure in zip(entry.positions, entry.tokens, entry.confidence, strict=True):
         if at in before:
-            cell = Cell(before[at].blank)
-            canvas[at] = cell if entry.mode == "reopened" else Cell(cell.blank, token, sure, step, entry.mode)
+            blank = before[at].blank
+            canvas[at] = Cell(blank) if entry.mode == "reopened" else Cell(blank, token, sure, step, entry.mode)
     if any(size != 1 for size in entry.sizes):
         canvas = _moved(canvas, entry)
     if entry.left == 0:

@@ -46,6 +46,11 @@ class BeamEntry:
     verdict: float | None = None
     runners_up: tuple[RunnerUp, ...] = ()
 
+    @property
+    def parent(self) -> Place:
+        """The entry that this one continues; Place(0, 0) stands for the empty canvas."""
+        return Place(self.after, self.origin if self.after else 0)
+
     @classmethod
     def of(
         cls, candidate: Candidate, rank: float, after: Place, dive: int = 0, verdict: float | None = None
@@ -158,8 +163,7 @@ class Trace:
         found: list[Place] = []
         while to.step > 0:
             found.append(to)
-            entry = self.at(to)
-            to = Place(entry.after, entry.origin)
+            to = self.at(to).parent
         return found[::-1]
 
     def path(self, to: Place | None = None) -> list[BeamEntry]:

@@ -9,7 +9,6 @@ from statistics import fmean
 from soar_dlm import checks
 from soar_dlm.engine.trace import Trace
 from soar_dlm.playback import Cell, Playback
-from soar_dlm.search.question import Place
 
 WRITING = ("search", "parallel", "branch")
 """The modes that commit tokens."""
@@ -60,7 +59,7 @@ def global_ar_ness(trace: Trace, k: int = 5) -> float | None:
         entry = trace.at(place)
         if entry.mode not in WRITING or not entry.positions:
             continue
-        before = playback.canvas(Place(entry.after, entry.origin if entry.after else 0))
+        before = playback.canvas(entry.parent)
         masked = sorted(at for at, cell in before.items() if cell.token is None)
         earliest = set(masked[:k])
         shares.append(fmean(at in earliest for at in entry.positions))

@@ -60,7 +60,7 @@ def _canvases(trace: Trace, right: Mapping[int, int]) -> dict[Place, Wrong]:
     for record in trace:
         for number, entry in enumerate(record.beam):
             place = Place(record.step, number)
-            before = found[Place(entry.after, entry.origin)] if entry.after else {}
+            before = found[entry.parent] if entry.after else {}
             kept = {position: committed for position, committed in before.items() if position not in entry.positions}
             commits = zip(entry.positions, entry.tokens, strict=True) if entry.mode != "reopened" else ()
             found[place] = kept | {position: place for position, token in commits if right[position] != token}
