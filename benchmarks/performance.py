@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from benchmarks import caches, precision
+from benchmarks.least import least
 from benchmarks.pages import RESULTS, table, table_of
 from soar_dlm.strict_json import read_json
 
@@ -114,6 +115,7 @@ def machines() -> Iterator[str]:
 MADE: Mapping[str, Callable[[], str]] = {
     "ratios": ratios,
     "prompts": prompts,
+    "least": lambda: least(THREADS),
     "caches": caches.compact,
     "precision-time": lambda: table_of(precision.PAGE, "Time, 1 thread"),
     "precision-accuracy": lambda: table_of(precision.PAGE, "Accuracy"),
